@@ -1,0 +1,196 @@
+/**
+ * A decision being made: the task's records as they stand after the moves made so far, and what changed.
+ * Input records are never touched; every move is checked against the table of transitions.ts.
+ */
+import { assert } from './assert.js';
+import type { Effect, TaskEventDetails, TaskEventType } from './effect.js';
+import type { Facts } from './event.js';
+import {
+  type AttemptOutcome,
+  type AttemptRecord,
+  isTerminal,
+  type OccurrenceKind,
+  type OccurrenceRecord,
+  type OccurrenceState,
+  occurrenceId,
+  type TaskRecord,
+  type TaskView,
+} from './model.js';
+import { assertMove } from './transitions.js';
+
+export interface Decision {
+  /** The task and its live occurrences afterwards. */
+  readonly view: TaskView;
+  readonly taskChanged: boolean;
+  /** The newest record of each occurrence that changed or is new. */
+  readonly changed: readonly OccurrenceRecord[];
+  readonly attempts: readonly AttemptRecord[];
+  readonly effects: readonly Effect[];
+  /** The occurrence that a trigger or redrive made (or had made before). */
+  readonly subject: OccurrenceRecord | undefined;
+  readonly remove: boolean;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+export type OccurrencePatch = Partial<Omit<OccurrenceRecord, 'id' | 'state' | 'revision'>>;
+export type TaskRecordPatch = Partial<Omit<TaskRecord, 'id' | 'revision'>>;
+
+export interface NewOccurrence {
+  readonly kind: OccurrenceKind;
+  readonly ordinal: number;
+  readonly nominalAt: number;
+  readonly dueAt: number;
+  readonly redriveOf?: string;
+}
+
+export class Draft {
+  task: TaskRecord;
+  live: OccurrenceRecord[];
+  facts: Facts;
+  taskChanged = false;
+  subject: OccurrenceRecord | undefined;
+  remove = false;
+  readonly changed: OccurrenceRecord[] = [];
+  readonly attempts: AttemptRecord[] = [];
+  readonly effects: Effect[] = [];
+
+  constructor(task: TaskRecord, live: readonly OccurrenceRecord[], facts: Facts) {
+    this.task = task;
+    this.live = live.slice();
+    this.facts = facts;
+  }
+
+  decision(): Decision {
+    return {
+      view: { task: this.task, live: this.live },
+      taskChanged: this.taskChanged,
+      changed: this.changed,
+      attempts: this.attempts,
+      effects: this.effects,
+      subject: this.subject,
+      remove: this.remove,
+    };
+  }
+
+  find(id: string): OccurrenceRecord | undefined {
+    for (const occurrence of this.live) if (occurrence.id === id) return occurrence;
+    return undefined;
+  }
+
+  changeTask(patch: TaskRecordPatch): void {
+    const revision = this.taskChanged ? this.task.revision : this.task.revision + 1;
+    this.task = { ...this.task, ...patch, revision };
+    this.taskChanged = true;
+  }
+
+  /** A new occurrence, scheduled; the id follows from its identity, so that one made twice is refused. */
+  create(made: NewOccurrence): OccurrenceRecord {
+    const { task } = this;
+    const record: OccurrenceRecord = {
+      id: occurrenceId(task.id, task.generation, made.kind, made.ordinal),
+      taskId: task.id,
+      tenant: task.tenant,
+      handler: task.handler,
+      generation: task.generation,
+      kind: made.kind,
+      ordinal: made.ordinal,
+      nominalAt: made.nominalAt,
+      dueAt: made.dueAt,
+      state: 'scheduled',
+      revision: 1,
+      handlerVersion: task.handlerVersion ?? this.facts.latestVersion(task.handler),
+      attempt: 0,
+      failures: 0,
+      crashes: 0,
+      displacements: 0,
+      deaths: 0,
+      alone: false,
+      waiting: false,
+      catchup: false,
+      token: 0,
+      leaseUntil: undefined,
+      workerId: undefined,
+      progress: undefined,
+      result: undefined,
+      error: undefined,
+      outcome: undefined,
+      reason: undefined,
+      count: undefined,
+      untilAt: undefined,
+      cancelRequestedAt: undefined,
+      startedAt: undefined,
+      endedAt: undefined,
+      redriveOf: made.redriveOf,
+      redrivenAs: undefined,
+    };
+    this.live.push(record);
+    this.changed.push(record);
+    if (task.lastOccurrenceId !== record.id) this.changeTask({ lastOccurrenceId: record.id });
+    this.tell('scheduled', record, { dueAt: record.dueAt });
+    return record;
+  }
+
+  /** Makes a legal move; the record that came of it. */
+  move(
+    occurrence: OccurrenceRecord,
+    to: OccurrenceState,
+    patch: OccurrencePatch = {},
+  ): OccurrenceRecord {
+    assertMove(occurrence.state, to);
+    const index = this.changed.findIndex((record) => record.id === occurrence.id);
+    // Several moves in one decision are one change of the record, so one revision.
+    const revision = index >= 0 ? occurrence.revision : occurrence.revision + 1;
+    const next: Mutable<OccurrenceRecord> = { ...occurrence, ...patch, state: to, revision };
+    if (index >= 0) this.changed[index] = next;
+    else this.changed.push(next);
+
+    const place = this.live.findIndex((record) => record.id === occurrence.id);
+    if (isTerminal(to)) {
+      if (place >= 0) this.live.splice(place, 1);
+    } else {
+      assert(place >= 0, 'a live occurrence is in its task’s view');
+      this.live[place] = next;
+    }
+    return next;
+  }
+
+  /** Keeps the attempt that just ended apart from its occurrence, which goes on. */
+  keepAttempt(
+    occurrence: OccurrenceRecord,
+    outcome: AttemptOutcome,
+    error: Uint8Array | undefined,
+    endedAt: number,
+  ): void {
+    this.attempts.push({
+      occurrenceId: occurrence.id,
+      attempt: occurrence.attempt,
+      fencingToken: occurrence.token,
+      workerId: occurrence.workerId,
+      startedAt: occurrence.startedAt,
+      endedAt,
+      progress: occurrence.progress,
+      outcome,
+      error,
+    });
+  }
+
+  tell(
+    type: TaskEventType,
+    occurrence: OccurrenceRecord | undefined,
+    details: TaskEventDetails = {},
+  ): void {
+    this.effects.push({
+      kind: 'tell',
+      event: {
+        type,
+        at: this.facts.nowMs,
+        taskId: this.task.id,
+        tenant: this.task.tenant,
+        handler: this.task.handler,
+        occurrenceId: occurrence?.id,
+        attempt: occurrence === undefined || occurrence.attempt === 0 ? undefined : occurrence.attempt,
+        details,
+      },
+    });
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * The records: what a store keeps of a task, its occurrences and their attempts. Plain data, never mutated:
+ * a change is a new record with the next revision.
+ *
+ *   task ──< occurrence ──< attempt
+ *
+ * Times are epoch milliseconds of the wall clock, durations milliseconds; absent is `undefined`.
+ */
+import type { Schedule } from './schedule.js';
+
+/** Stored state of a task; what callers see is derived (view.ts). */
+export type TaskState = 'active' | 'paused' | 'completed' | 'cancelled';
+
+/** States of an occurrence, as in the table of transitions.ts. */
+export type OccurrenceState =
+  | 'scheduled'
+  | 'ready'
+  | 'running'
+  | 'cancel-requested'
+  | 'retry-wait'
+  | 'succeeded'
+  | 'dead'
+  | 'quarantined'
+  | 'cancelled'
+  | 'skipped'
+  | 'missed';
+
+export type AttemptOutcome =
+  | 'succeeded'
+  | 'failed'
+  | 'timedOut'
+  | 'cancelled'
+  | 'crashed'
+  | 'leaseExpired'
+  | 'released';
+
+export type Overlap = 'skip' | 'bufferOne' | 'bufferAll' | 'allowAll' | 'cancelOther';
+export type Catchup = 'latest' | 'all' | 'none';
+
+/** How a task's occurrences are run; resolved from the caller's options, every default filled in. */
+export interface Policies {
+  /** Failures after which an occurrence is dead, ≥ 1. */
+  readonly maxAttempts: number;
+  readonly initialBackoffMs: number;
+  readonly backoffMultiplier: number;
+  readonly maxBackoffMs: number;
+  /** Fraction 0–1 of the backoff that may be taken off at random. */
+  readonly backoffJitter: number;
+  readonly timeoutMs: number | undefined;
+  readonly heartbeatTimeoutMs: number | undefined;
+  /** Missed if not started by due + ttl. */
+  readonly ttlMs: number | undefined;
+  /** Crashes after which an occurrence is quarantined, ≥ 1. */
+  readonly maxCrashes: number;
+  readonly overlap: Overlap;
+  readonly catchup: Catchup;
+  readonly catchupWindowMs: number;
+  readonly onExhausted: 'continue' | 'stop';
+  /** How long the idempotency key outlives its task's end. */
+  readonly idempotencyTtlMs: number;
+}
+
+export interface TaskRecord {
+  /** UUIDv7 (RFC 9562), 36 characters. Ids sort by creation. */
+  readonly id: string;
+  readonly tenant: string;
+  readonly handler: string;
+  /** The version the caller pinned, or that a one-off took at its creation. */
+  readonly handlerVersion: number | undefined;
+  /** Encoded (execution/payload.ts, then the caller's codec). */
+  readonly payload: Uint8Array;
+  readonly schedule: Schedule;
+  readonly policies: Policies;
+  /** 0 (most urgent) to 9. */
+  readonly priority: number;
+  readonly state: TaskState;
+  /** When the task was paused; its nominal times since then are a matter of catch-up. */
+  readonly pausedAt: number | undefined;
+  /** Counts callers' changes only; starts at 1. */
+  readonly version: number;
+  /** Counts changes of the schedule; starts at 1. */
+  readonly generation: number;
+  /** Counts every change of this record; starts at 1. The guard of the next change. */
+  readonly revision: number;
+  readonly idempotencyKey: string | undefined;
+  /** Hash of handler, payload and schedule as first given; compared when the key comes again. */
+  readonly definition: string | undefined;
+  readonly createdAt: number;
+  readonly endedAt: number | undefined;
+  readonly endReason: string | undefined;
+  /** Recurring: where the schedule counts from (a fixedRate's phase, else the earliest first time). */
+  readonly anchorAt: number;
+  /** Recurring: the newest nominal time taken from the schedule in this generation. */
+  readonly cursorAt: number | undefined;
+  /** Nominal times taken in this generation, run or not; `limit` bounds it. Also the fixedDelay sequence. */
+  readonly taken: number;
+  /** Triggered and redriven occurrences so far; numbers them. */
+  readonly extras: number;
+  /** The newest occurrence created, by id. */
+  readonly lastOccurrenceId: string | undefined;
+  /** How the last occurrence ended that was not skipped. */
+  readonly lastEnd: OccurrenceState | undefined;
+}
+
+/** Why an occurrence exists; with generation and ordinal it is the occurrence's identity within its task. */
+export type OccurrenceKind = 'nominal' | 'sequence' | 'trigger' | 'redrive';
+
+export interface OccurrenceRecord {
+  /** `<taskId>.<generation>.<ordinal>`, see occurrenceId(). Unique for (task, generation, kind, ordinal). */
+  readonly id: string;
+  readonly taskId: string;
+  readonly tenant: string;
+  readonly handler: string;
+  readonly generation: number;
+  readonly kind: OccurrenceKind;
+  /** The nominal time in ms for `nominal`; a count from 1 for the others. */
+  readonly ordinal: number;
+  readonly nominalAt: number;
+  /** When it may start: nominal + jitter, or the retry's time. */
+  readonly dueAt: number;
+  readonly state: OccurrenceState;
+  readonly revision: number;
+  /** The handler's version this occurrence will run, fixed at its creation. */
+  readonly handlerVersion: number | undefined;
+  /** Attempts that have entered the handler or are claimed; 0 before the first. */
+  readonly attempt: number;
+  readonly failures: number;
+  readonly crashes: number;
+  /** Times its thread was ended because of another; from 3 on it runs alone. */
+  readonly displacements: number;
+  /** Process deaths in a row while it was running; from 2 on it runs alone. */
+  readonly deaths: number;
+  /** Must run with its thread for itself: a suspect after a crash whose culprit was not known. */
+  readonly alone: boolean;
+  /** Past due and held back by the overlap policy; becomes ready in the commit that ends the live one. */
+  readonly waiting: boolean;
+  /** A run for a time that passed while the scheduler was away or the task paused. */
+  readonly catchup: boolean;
+  /** The fencing token of the newest attempt; 0 before the first. */
+  readonly token: number;
+  /** Lease expiry of the running attempt. */
+  readonly leaseUntil: number | undefined;
+  readonly workerId: string | undefined;
+  readonly progress: Uint8Array | undefined;
+  readonly result: Uint8Array | undefined;
+  /** Encoded StoredError of the last failure. */
+  readonly error: Uint8Array | undefined;
+  /** Outcome of the newest attempt, once ended. */
+  readonly outcome: AttemptOutcome | undefined;
+  readonly reason: string | undefined;
+  /** For skipped and missed: how many consecutive nominal times this record stands for. */
+  readonly count: number | undefined;
+  /** For skipped and missed: the last nominal time this record stands for. */
+  readonly untilAt: number | undefined;
+  readonly cancelRequestedAt: number | undefined;
+  readonly startedAt: number | undefined;
+  readonly endedAt: number | undefined;
+  readonly redriveOf: string | undefined;
+  /** The occurrence that a redrive of this one made. */
+  readonly redrivenAs: string | undefined;
+}
+
+/** An attempt that has ended and was not the occurrence's newest; the newest lives in its occurrence. */
+export interface AttemptRecord {
+  readonly occurrenceId: string;
+  readonly attempt: number;
+  readonly fencingToken: number;
+  readonly workerId: string | undefined;
+  readonly startedAt: number | undefined;
+  readonly endedAt: number | undefined;
+  readonly progress: Uint8Array | undefined;
+  readonly outcome: AttemptOutcome | undefined;
+  readonly error: Uint8Array | undefined;
+}
+
+/** A task with its occurrences that have not ended, oldest first: all that `decide` looks at. */
+export interface TaskView {
+  readonly task: TaskRecord;
+  readonly live: readonly OccurrenceRecord[];
+}
+
+const TERMINAL: ReadonlySet<OccurrenceState> = new Set<OccurrenceState>([
+  'succeeded',
+  'dead',
+  'quarantined',
+  'cancelled',
+  'skipped',
+  'missed',
+]);
+
+export function isTerminal(state: OccurrenceState): boolean {
+  return TERMINAL.has(state);
+}
+
+const KIND_MARK: Record<OccurrenceKind, string> = {
+  nominal: '',
+  sequence: 's',
+  trigger: 't',
+  redrive: 'r',
+};
+
+/** An occurrence's id: a pure function of its identity, so that creating it twice meets the same record. */
+export function occurrenceId(
+  taskId: string,
+  generation: number,
+  kind: OccurrenceKind,
+  ordinal: number,
+): string {
+  return `${taskId}.${generation}.${KIND_MARK[kind]}${ordinal}`;
+}
+
+const OCCURRENCE_ID =
+  /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.(\d{1,10})\.([str]?)(-?\d{1,16})$/;
+
+/** The parts of an occurrence's id, or undefined when the text is none. */
+export function parseOccurrenceId(
+  id: string,
+): { taskId: string; generation: number; kind: OccurrenceKind; ordinal: number } | undefined {
+  const match = OCCURRENCE_ID.exec(id);
+  if (!match) return undefined;
+  const kind = { '': 'nominal', s: 'sequence', t: 'trigger', r: 'redrive' } as const;
+  return {
+    taskId: match[1] as string,
+    generation: Number(match[2]),
+    kind: kind[match[3] as keyof typeof kind],
+    ordinal: Number(match[4]),
+  };
+}

@@ -1,0 +1,312 @@
+/**
+ * From ready to running and back: claims what fairness picks for the free slots, hands it to the executor once
+ * the claim is committed, enforces timeouts, and turns the executor's reports into events.
+ */
+import { AbortedError, type AbortReason, type StoredError, toStoredError } from '../core/errors.js';
+import type { AttemptEvent } from '../core/event.js';
+import type { ReadyQueue } from '../core/ready-queue.js';
+import type { Executor, Report } from '../execution/executor.js';
+import type { Batch } from './batch.js';
+import { Deadlines } from './deadlines.js';
+import { ActiveRun, Runs } from './runs.js';
+import type { ReadyItem } from './working-set.js';
+
+export interface DispatchOptions {
+  readonly executor: Executor;
+  readonly ready: ReadyQueue<ReadyItem>;
+  readonly leaseDurationMs: number;
+  readonly timeoutGraceMs: number;
+  readonly random: () => number;
+  readonly nextToken: () => number;
+  readonly encodeError: (error: StoredError) => Uint8Array;
+  readonly latestVersion: (handler: string) => number | undefined;
+  /** An attempt entered its handler this late. */
+  readonly onEntered: (latenessMs: number, ordinary: boolean) => void;
+}
+
+/** Renew a lease when a third of it has passed. */
+const RENEWALS_A_LEASE = 3;
+
+export class Dispatch {
+  readonly runs = new Runs();
+  readonly #options: DispatchOptions;
+  readonly #deadlines = new Deadlines();
+  #toStart: ActiveRun[] = [];
+  /** Monotonic time of the next round of renewals; Infinity while nothing runs. */
+  #renewAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(options: DispatchOptions) {
+    this.#options = options;
+  }
+
+  /** Monotonic time at which something must be looked at; Infinity when nothing runs. */
+  get nextDeadlineMs(): number {
+    return Math.min(this.#deadlines.nextMs, this.#renewAtMs);
+  }
+
+  /** True when a slot is free and something may start in it. */
+  canClaim(): boolean {
+    return this.#options.ready.size > 0 && this.#options.executor.capacity() > 0;
+  }
+
+  /** Claims, in the batch, what starts next; `start` hands it over once the batch is visible. */
+  claim(batch: Batch, awayUntilOf: (item: ReadyItem) => number): void {
+    const { ready, executor } = this.#options;
+    const free = executor.capacity() - this.#toStart.length;
+    if (free <= 0 || ready.size === 0) return;
+    for (const item of ready.take(batch.monotonicMs, free)) {
+      const lane = item.active.ready;
+      lane.splice(lane.indexOf(item), 1);
+      const run = this.#claimOne(batch, item, awayUntilOf(item));
+      if (run === undefined) ready.undo(item);
+      else this.#toStart.push(run);
+    }
+  }
+
+  #claimOne(batch: Batch, item: ReadyItem, awayUntilMs: number): ActiveRun | undefined {
+    const { active, occurrenceId } = item;
+    const before = active.find(occurrenceId);
+    if (before === undefined || active.view === undefined) return undefined;
+    const { task } = active.view;
+    const handlerVersion = before.handlerVersion ?? this.#options.latestVersion(task.handler);
+    if (handlerVersion === undefined) return undefined;
+    const token = this.#options.nextToken();
+    const leaseUntil = batch.facts.nowMs + this.#options.leaseDurationMs;
+    batch.decide(
+      active,
+      { kind: 'claim', occurrenceId, token, leaseUntil, handlerVersion },
+      awayUntilMs,
+    );
+    const claimed = active.find(occurrenceId);
+    if (claimed?.state !== 'running' || claimed.token !== token) return undefined;
+    const runId = this.runs.nextId();
+    const run = new ActiveRun(
+      item,
+      { runId, token, leaseUntil },
+      {
+        runId,
+        taskId: task.id,
+        occurrenceId,
+        tenant: task.tenant,
+        handler: task.handler,
+        handlerVersion,
+        attempt: claimed.attempt,
+        retriesLeft: Math.max(0, task.policies.maxAttempts - claimed.failures - 1),
+        fencingToken: token,
+        nominalAt: claimed.nominalAt,
+        dueAt: claimed.dueAt,
+        progress: claimed.progress,
+        payload: task.payload,
+        alone: claimed.alone,
+      },
+    );
+    this.runs.add(run);
+    return run;
+  }
+
+  /** The claims are visible: start them. */
+  start(monotonicMs: number): void {
+    if (this.#toStart.length === 0) return;
+    const runs = [];
+    for (const run of this.#toStart) {
+      if (run.ended || run.run === undefined) continue;
+      runs.push(run.run);
+      run.run = undefined;
+    }
+    this.#toStart = [];
+    if (this.#renewAtMs === Number.POSITIVE_INFINITY) this.#armRenewal(monotonicMs);
+    this.#options.executor.start(runs);
+  }
+
+  #armRenewal(monotonicMs: number): void {
+    this.#renewAtMs = monotonicMs + this.#options.leaseDurationMs / RENEWALS_A_LEASE;
+  }
+
+  /** The claims could not be committed: as if they had never been picked. */
+  dropClaims(isDropped: (run: ActiveRun) => boolean): void {
+    const kept: ActiveRun[] = [];
+    for (const run of this.#toStart) {
+      if (!isDropped(run)) kept.push(run);
+      else {
+        this.runs.remove(run);
+        this.#options.ready.undo(run.item);
+      }
+    }
+    this.#toStart = kept;
+  }
+
+  /** Aborts runs whose timeout has come, ends those whose grace is over. */
+  enforce(monotonicMs: number): void {
+    for (;;) {
+      const deadline = this.#deadlines.take(monotonicMs);
+      if (deadline === undefined) return;
+      const { run, kind } = deadline;
+      if (kind === 'grace') {
+        this.#options.executor.end(run.runId);
+      } else if (kind === 'heartbeat' && run.silentAtMs > monotonicMs) {
+        this.#deadlines.add(run.silentAtMs, 'heartbeat', run, this.runs.size);
+      } else if (run.abortWhy === undefined) {
+        const policies = run.active.view?.task.policies;
+        const message =
+          kind === 'timeout'
+            ? `timed out after ${policies?.timeoutMs} ms`
+            : `timed out: no heartbeat for ${policies?.heartbeatTimeoutMs} ms`;
+        this.abort(run, 'timedOut', message, monotonicMs);
+      }
+    }
+  }
+
+  /** Aborts the run's signal; when the grace has passed the run is ended by force. */
+  abort(run: ActiveRun, why: AbortReason, message: string, monotonicMs: number): void {
+    if (run.ended || run.abortWhy !== undefined) return;
+    run.abortWhy = why;
+    run.abortMessage = message;
+    const { timeoutGraceMs, executor } = this.#options;
+    this.#deadlines.add(monotonicMs + timeoutGraceMs, 'grace', run, this.runs.size);
+    executor.abort(run.runId, why, message);
+  }
+
+  /** Leases of running attempts that are due for renewal, as events. */
+  renewals(nowMs: number, monotonicMs: number): [ActiveRun, AttemptEvent][] {
+    if (monotonicMs < this.#renewAtMs) return [];
+    if (this.runs.size === 0) {
+      this.#renewAtMs = Number.POSITIVE_INFINITY;
+      return [];
+    }
+    this.#armRenewal(monotonicMs);
+    const leaseUntil = nowMs + this.#options.leaseDurationMs;
+    const due: [ActiveRun, AttemptEvent][] = [];
+    for (const run of this.runs.all()) {
+      // Renewed or claimed a moment ago: it can wait for the next round.
+      if (run.run !== undefined || leaseUntil - run.leaseUntil < 1) continue;
+      run.leaseUntil = leaseUntil;
+      const { occurrenceId, token } = run;
+      due.push([run, { kind: 'renew', occurrenceId, token, leaseUntil }]);
+    }
+    return due;
+  }
+
+  /** What the report means for its attempt; undefined when the run is not ours any more. */
+  eventOf(report: Report, batch: Batch): [ActiveRun, AttemptEvent] | undefined {
+    const run = this.runs.get(report.runId);
+    if (run === undefined) return undefined;
+    switch (report.kind) {
+      case 'entered':
+        return [run, this.#entered(run, report, batch)];
+      case 'progress': {
+        this.#heard(run, batch.monotonicMs);
+        run.leaseUntil = batch.facts.nowMs + this.#options.leaseDurationMs;
+        const { occurrenceId, token, leaseUntil } = run;
+        const { progress } = report;
+        return [run, { kind: 'progress', occurrenceId, token, leaseUntil, progress }];
+      }
+      default:
+        this.runs.remove(run);
+        if (report.kind === 'returned') this.#options.ready.undo(run.item);
+        else this.#options.ready.finished(run.item);
+        return [run, this.#endOf(run, report, batch)];
+    }
+  }
+
+  #entered(run: ActiveRun, report: Extract<Report, { kind: 'entered' }>, batch: Batch): AttemptEvent {
+    run.entered = true;
+    const occurrence = run.active.find(run.occurrenceId);
+    const policies = run.active.view?.task.policies;
+    if (policies?.timeoutMs !== undefined) {
+      const atMs = batch.monotonicMs + policies.timeoutMs;
+      this.#deadlines.add(atMs, 'timeout', run, this.runs.size);
+    }
+    if (policies?.heartbeatTimeoutMs !== undefined) {
+      this.#heard(run, batch.monotonicMs);
+      this.#deadlines.add(run.silentAtMs, 'heartbeat', run, this.runs.size);
+    }
+    if (occurrence !== undefined) {
+      const ordinary =
+        !occurrence.catchup &&
+        !run.item.throttled &&
+        (occurrence.kind === 'nominal' || occurrence.kind === 'sequence');
+      this.#options.onEntered(Math.max(0, report.atMs - occurrence.dueAt), ordinary);
+    }
+    const { occurrenceId, token } = run;
+    return {
+      kind: 'entered',
+      occurrenceId,
+      token,
+      atMs: report.atMs,
+      workerId: report.workerId,
+    };
+  }
+
+  #heard(run: ActiveRun, monotonicMs: number): void {
+    const timeoutMs = run.active.view?.task.policies.heartbeatTimeoutMs;
+    if (timeoutMs !== undefined) run.silentAtMs = monotonicMs + timeoutMs;
+  }
+
+  #endOf(
+    run: ActiveRun,
+    report: Extract<Report, { kind: 'succeeded' | 'failed' | 'returned' | 'lost' }>,
+    batch: Batch,
+  ): AttemptEvent {
+    const { occurrenceId, token } = run;
+    const base = { occurrenceId, token };
+    // After a timeout the late end is refused, whatever it is.
+    if (run.abortWhy === 'timedOut' && report.kind !== 'returned') {
+      return this.#timedOut(run, batch.facts.nowMs);
+    }
+    switch (report.kind) {
+      case 'returned':
+        return { kind: 'returned', ...base };
+      case 'succeeded':
+        return { kind: 'succeeded', ...base, atMs: report.atMs, result: report.result };
+      case 'failed': {
+        if (run.abortWhy === 'shutdown') return { kind: 'released', ...base };
+        const { atMs, unrecoverable, retryAfterMs } = report;
+        return {
+          kind: 'failed',
+          ...base,
+          atMs,
+          error: this.#options.encodeError(report.error),
+          timedOut: false,
+          unrecoverable,
+          retryAfterMs,
+          random01: this.#options.random(),
+        };
+      }
+      default:
+        return this.#lost(run, report);
+    }
+  }
+
+  #timedOut(run: ActiveRun, nowMs: number): AttemptEvent {
+    const error = new AbortedError(run.abortMessage, { why: 'timedOut' });
+    return {
+      kind: 'failed',
+      occurrenceId: run.occurrenceId,
+      token: run.token,
+      atMs: nowMs,
+      error: this.#options.encodeError(toStoredError(error)),
+      timedOut: true,
+      unrecoverable: false,
+      retryAfterMs: undefined,
+      random01: this.#options.random(),
+    };
+  }
+
+  #lost(run: ActiveRun, report: Extract<Report, { kind: 'lost' }>): AttemptEvent {
+    const { occurrenceId, token } = run;
+    const base = { occurrenceId, token };
+    if (!report.entered) return { kind: 'returned', ...base };
+    if (run.abortWhy === 'shutdown') return { kind: 'released', ...base };
+    const error = this.#options.encodeError(report.error);
+    const random01 = this.#options.random();
+    switch (report.blame) {
+      case 'displaced':
+        return { kind: 'displaced', ...base };
+      case 'suspect':
+        return { kind: 'suspected', ...base, error };
+      default:
+        // `ended` without a timeout: a cancelled run whose grace was over.
+        return { kind: 'crashed', ...base, leaseExpired: false, error, random01 };
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/** Work that callers hand to the loop, and how they hear of its outcome. */
+import type { CallEvent } from '../core/event.js';
+import type { OccurrenceRecord, TaskView } from '../core/model.js';
+import type { Setting } from '../store/store.js';
+
+/** What became of one job. */
+export type Outcome =
+  | {
+      readonly kind: 'done';
+      /** The task afterwards; undefined for settings. */
+      readonly view: TaskView | undefined;
+      /** The occurrence that a trigger or redrive made. */
+      readonly subject: OccurrenceRecord | undefined;
+      /** False when there was nothing to do. */
+      readonly changed: boolean;
+    }
+  /** The idempotency key of the task to create is held by another. */
+  | { readonly kind: 'held'; readonly holder: string }
+  /** No such task. */
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+export type Work =
+  | { readonly kind: 'task'; readonly taskId: string; readonly event: CallEvent }
+  | {
+      readonly kind: 'settings';
+      readonly settings: readonly (readonly [string, Setting | undefined])[];
+      /** Takes effect in the loop when the change is made, before anything else is claimed. */
+      readonly apply: () => void;
+    };
+
+/** Jobs submitted together; resolves once all of them are durable, outcomes in order. */
+export class JobGroup {
+  readonly outcomes: Outcome[];
+  readonly done: Promise<readonly Outcome[]>;
+  #left: number;
+  #resolve!: (outcomes: readonly Outcome[]) => void;
+
+  constructor(count: number) {
+    this.outcomes = new Array(count);
+    this.#left = count;
+    this.done = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  settle(index: number, outcome: Outcome): void {
+    this.outcomes[index] = outcome;
+    if (--this.#left === 0) this.#resolve(this.outcomes);
+  }
+}
+
+export interface Job {
+  readonly work: Work;
+  readonly group: JobGroup;
+  readonly index: number;
+}

@@ -1,0 +1,231 @@
+/**
+ * The due-work pump: every occurrence that waits for its time stands in the near table and in the wheel; the
+ * wheel lets it go when it is due; it is admitted when its lane has room, and waits in the backlog until then.
+ *
+ * The wheel is a cache: what stands here follows from committed records and can be rebuilt from the store.
+ */
+import type { TimerWheel } from '../wheel/timer-wheel.js';
+import type { Backlog, LaneTable } from './backlog.js';
+import type { NearTable } from './near-table.js';
+
+/** What timing must know of an occurrence. */
+export interface Timed {
+  readonly occurrenceId: string;
+  readonly tenant: string;
+  readonly handler: string;
+  readonly handlerVersion: number | undefined;
+  readonly priority: number;
+  readonly dueAt: number;
+}
+
+/** A due occurrence whose lane has room. */
+export interface Admitted {
+  readonly taskId: string;
+  readonly occurrenceId: string;
+}
+
+export interface TimingOptions {
+  readonly makeWheel: (startTick: number) => Promise<TimerWheel>;
+  readonly near: NearTable;
+  readonly backlog: Backlog;
+  readonly lanes: LaneTable;
+  /** How many more occurrences this lane may have between due and start. */
+  readonly roomOf: (tenant: string, handler: string, version: number | undefined) => number;
+}
+
+/** Timers re-inserted at once when the wheel is rebuilt. */
+const REBUILD_CHUNK = 4096;
+
+/** Where a slot of the near table stands. */
+const IN_WHEEL = 1;
+const IN_BACKLOG = 2;
+
+/** The one place that turns due times into ticks: a tick is a millisecond, and rounding up is never early. */
+function tickOf(dueAtMs: number): number {
+  return Math.max(0, Math.ceil(dueAtMs));
+}
+
+export class Timing {
+  readonly #options: TimingOptions;
+  #wheel: TimerWheel;
+  /** Slots that left the wheel before their time, because the wall clock went back a little; and when. */
+  #early: { slot: number; stamp: number }[] = [];
+  #earliestMs = Number.POSITIVE_INFINITY;
+  /** True when the last `take` left due work behind. */
+  moreDue = false;
+  readonly #laneRoom = new Map<number, number>();
+
+  static async create(options: TimingOptions, nowMs: number): Promise<Timing> {
+    return new Timing(options, await options.makeWheel(tickOf(nowMs)));
+  }
+
+  private constructor(options: TimingOptions, wheel: TimerWheel) {
+    this.#options = options;
+    this.#wheel = wheel;
+  }
+
+  /** Occurrences in the wheel or the backlog. */
+  get size(): number {
+    return this.#options.near.size;
+  }
+
+  get overdue(): number {
+    return this.#options.backlog.size;
+  }
+
+  get memoryBytes(): number {
+    return this.#wheel.memoryBytes + this.#options.near.bytes;
+  }
+
+  /** Wall clock time at which `take` must be called; Infinity when nothing waits for its time. */
+  get nextWakeMs(): number {
+    return Math.min(this.#wheel.nextWake() ?? Number.POSITIVE_INFINITY, this.#earliestMs);
+  }
+
+  /** The exact due time of the earliest timer. */
+  get nextDueMs(): number | undefined {
+    return this.#wheel.nextExpiry();
+  }
+
+  /** Puts the occurrence in, or moves it to its present due time and priority. O(1). */
+  place(timed: Timed): void {
+    const { near, lanes } = this.#options;
+    const known = near.find(timed.occurrenceId);
+    if (known >= 0) {
+      const same = near.dueAt(known) === timed.dueAt && near.priority(known) === timed.priority;
+      if (same) return;
+      this.#drop(known);
+    }
+    const lane = lanes.intern(timed.tenant, timed.handler, timed.handlerVersion);
+    const slot = near.put(timed.occurrenceId, {
+      dueAt: timed.dueAt,
+      handle: 0,
+      lane,
+      priority: timed.priority,
+      flags: IN_WHEEL,
+    });
+    near.setHandle(slot, this.#wheel.insert(tickOf(timed.dueAt), slot));
+  }
+
+  /** Takes the occurrence out; nothing is left behind. O(1). */
+  remove(occurrenceId: string): void {
+    const slot = this.#options.near.find(occurrenceId);
+    if (slot >= 0) this.#drop(slot);
+  }
+
+  #drop(slot: number): void {
+    const { near, backlog, lanes } = this.#options;
+    const lane = near.lane(slot);
+    if (near.flags(slot) === IN_WHEEL) this.#wheel.cancel(near.handle(slot));
+    else backlog.dropped(lane);
+    near.remove(slot);
+    lanes.release(lane);
+  }
+
+  /** Due occurrences that may go on, `max` at most; they are no longer timed here. */
+  take(nowMs: number, max: number): Admitted[] {
+    this.#laneRoom.clear();
+    const admitted: Admitted[] = [];
+    this.#takeEarly(nowMs);
+    this.#takeBacklog(admitted, max);
+    const { refs, more } = this.#wheel.advance(tickOf(nowMs), max);
+    for (let i = 0; i < refs.length; i++) this.#expired(refs[i] as number, nowMs, admitted, max);
+    this.moreDue = more;
+    return admitted;
+  }
+
+  #expired(slot: number, nowMs: number, admitted: Admitted[], max: number): void {
+    const { near, backlog } = this.#options;
+    const lane = near.lane(slot);
+    if (near.dueAt(slot) > nowMs) {
+      this.#early.push({ slot, stamp: near.stamp(slot) });
+      this.#earliestMs = Math.min(this.#earliestMs, near.dueAt(slot));
+      near.setFlags(slot, IN_BACKLOG);
+    } else if (admitted.length < max && this.#roomOf(lane) > 0) {
+      this.#admit(slot, lane, admitted);
+    } else {
+      near.setFlags(slot, IN_BACKLOG);
+      backlog.push(lane, slot, near.stamp(slot), near.priority(slot), near.dueAt(slot));
+    }
+  }
+
+  #takeEarly(nowMs: number): void {
+    if (this.#earliestMs > nowMs) return;
+    const { near, backlog } = this.#options;
+    const early = this.#early;
+    this.#early = [];
+    this.#earliestMs = Number.POSITIVE_INFINITY;
+    for (const entry of early) {
+      const { slot, stamp } = entry;
+      if (near.stamp(slot) !== stamp) continue;
+      if (near.dueAt(slot) > nowMs) {
+        this.#early.push(entry);
+        this.#earliestMs = Math.min(this.#earliestMs, near.dueAt(slot));
+      } else {
+        backlog.push(near.lane(slot), slot, stamp, near.priority(slot), near.dueAt(slot));
+      }
+    }
+  }
+
+  #takeBacklog(admitted: Admitted[], max: number): void {
+    const { near, backlog } = this.#options;
+    if (backlog.size === 0) return;
+    backlog.forEachLane((lane) => {
+      while (admitted.length < max && this.#roomOf(lane) > 0) {
+        const entry = backlog.take(lane);
+        if (entry === undefined) break;
+        if (near.stamp(entry.slot) === entry.stamp) this.#admit(entry.slot, lane, admitted);
+      }
+      return admitted.length < max;
+    });
+  }
+
+  #admit(slot: number, lane: number, admitted: Admitted[]): void {
+    const { near, lanes } = this.#options;
+    admitted.push({ taskId: near.taskIdOf(slot), occurrenceId: near.occurrenceIdOf(slot) });
+    this.#laneRoom.set(lane, this.#roomOf(lane) - 1);
+    near.remove(slot);
+    lanes.release(lane);
+  }
+
+  #roomOf(lane: number): number {
+    let room = this.#laneRoom.get(lane);
+    if (room === undefined) {
+      const { tenant, handler, version } = this.#options.lanes.name(lane);
+      room = this.#options.roomOf(tenant, handler, version);
+      this.#laneRoom.set(lane, room);
+    }
+    return room;
+  }
+
+  /** True when something is overdue whose lane has room now. */
+  canAdmit(): boolean {
+    const { backlog } = this.#options;
+    if (backlog.size === 0) return false;
+    this.#laneRoom.clear();
+    let found = false;
+    backlog.forEachLane((lane) => {
+      found = this.#roomOf(lane) > 0;
+      return !found;
+    });
+    return found;
+  }
+
+  /** The wall clock went back: a wheel that starts at the present tick, filled anew in bounded batches. */
+  async rebuild(nowMs: number, pause: () => Promise<void>): Promise<void> {
+    const { near } = this.#options;
+    const wheel = await this.#options.makeWheel(tickOf(nowMs));
+    let inChunk = 0;
+    for (let slot = near.nextSlot(-1); slot >= 0; slot = near.nextSlot(slot)) {
+      if (near.flags(slot) !== IN_WHEEL) continue;
+      near.setHandle(slot, wheel.insert(tickOf(near.dueAt(slot)), slot));
+      if (++inChunk % REBUILD_CHUNK === 0) await pause();
+    }
+    this.#wheel.close();
+    this.#wheel = wheel;
+  }
+
+  close(): void {
+    this.#wheel.close();
+  }
+}
