@@ -52,6 +52,8 @@ let recordsEnd: usize = RECORDS;
 export function setUp(timersMax: u32): void {
   assert(__heap_base <= FIXED, 'static data reaches into the wheel');
   sizeMax = timersMax;
+  const missing = (RECORDS + PAGE_BYTES) / PAGE_BYTES - <usize>memory.size();
+  if (<isize>missing > 0) memory.grow(<i32>missing);
   measure();
 }
 

@@ -56,9 +56,7 @@ export function markReady(draft: Draft, occurrence: OccurrenceRecord): void {
 export function ttlPassed(draft: Draft, occurrence: OccurrenceRecord): boolean {
   const { ttlMs } = draft.task.policies;
   return (
-    ttlMs !== undefined &&
-    occurrence.attempt === 0 &&
-    draft.facts.nowMs > occurrence.dueAt + ttlMs
+    ttlMs !== undefined && occurrence.attempt === 0 && draft.facts.nowMs > occurrence.dueAt + ttlMs
   );
 }
 

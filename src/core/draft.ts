@@ -188,7 +188,8 @@ export class Draft {
         tenant: this.task.tenant,
         handler: this.task.handler,
         occurrenceId: occurrence?.id,
-        attempt: occurrence === undefined || occurrence.attempt === 0 ? undefined : occurrence.attempt,
+        attempt:
+          occurrence === undefined || occurrence.attempt === 0 ? undefined : occurrence.attempt,
         details,
       },
     });

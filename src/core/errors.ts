@@ -179,7 +179,9 @@ const CAUSES_MAX = 8;
 export function toStoredError(thrown: unknown, depth = 0): StoredError {
   try {
     if (typeof thrown === 'object' && thrown !== null && 'message' in thrown) {
-      const error = thrown as Partial<Record<'name' | 'message' | 'stack' | 'code' | 'cause', unknown>>;
+      const error = thrown as Partial<
+        Record<'name' | 'message' | 'stack' | 'code' | 'cause', unknown>
+      >;
       return {
         name: typeof error.name === 'string' ? error.name : 'Error',
         message: String(error.message),

@@ -4,13 +4,13 @@
  *
  * 1. nextNominal is strictly increasing; every time it gives is at or before `endAt`.
  * 2. The times after a given one do not depend on how it was reached: no drift.
- * 3. `limit` is the caller's to count, except in nextTimes.
+ * 3. `limit` is the caller's to count, except in nextTimesFrom.
  */
 import { assert, unreachable } from './assert.js';
 import { newestCronMs, nextCronMs } from './cron.js';
 import { InvalidArgumentError } from './errors.js';
 import type { CronSchedule, Schedule } from './schedule.js';
-import { describe, type Instant, parseInstantMs } from './units.js';
+import { describe } from './units.js';
 
 /** The last instant of a `Date` (ECMA-262, 21.4.1.1). */
 const LATEST_MS = 8.64e15;
@@ -56,7 +56,11 @@ export function firstNominal(
     case 'fixedDelay':
       return withinEnd(schedule, Math.max(anchorMs, createdAtMs));
     case 'cron':
-      return withinEnd(schedule, cronAfter(schedule, createdAtMs));
+      // A start at the creation itself is inclusive; without one, the creation is not.
+      return withinEnd(
+        schedule,
+        cronAfter(schedule, createdAtMs === schedule.startAt ? createdAtMs - 1 : createdAtMs),
+      );
     default:
       return unreachable(schedule);
   }
@@ -165,22 +169,9 @@ function hash53(text: string): number {
 }
 
 /**
- * The nominal times of a schedule strictly after `from` (default now), as for a task created at `from`; a start that
- * is given by the creation, or not at all, is itself the first. A fixedDelay's are those of runs that take no time.
- * Fewer than `count` (default 5) when `limit` or `endAt` comes first.
- * @throws InvalidArgumentError
- */
-export function nextTimes(
-  schedule: Schedule,
-  options: { readonly from?: Instant | undefined; readonly count?: number | undefined },
-  nowMs: number,
-): Date[] {
-  const { from = nowMs, count = 5 } = options;
-  return nextTimesFrom(schedule, parseInstantMs(from, 'from'), count);
-}
-
-/**
- * nextTimes from an epoch ms.
+ * The nominal times strictly after `fromMs`, as for a task created then; a start that is given by the creation, or not
+ * at all, is itself the first. A fixedDelay's are those of runs that take no time. Fewer than `count` when
+ * `limit` or `endAt` comes first. O(count).
  * @throws InvalidArgumentError if count is not an integer from 1 to 10,000
  */
 export function nextTimesFrom(schedule: Schedule, fromMs: number, count: number): Date[] {
@@ -196,12 +187,12 @@ export function nextTimesFrom(schedule: Schedule, fromMs: number, count: number)
       : schedule;
   const anchorMs = anchorOf(rated, fromMs);
   const startsAtFrom = rated.kind === 'fixedRate' && rated.startAt === undefined;
+  const limit = limitOf(rated);
   const times: Date[] = [];
-  let left = Math.min(count, limitOf(schedule));
-  let time = nextNominal(rated, anchorMs, startsAtFrom ? fromMs - 1 : fromMs);
-  while (time !== undefined && left > 0) {
-    times.push(new Date(time));
-    left -= 1;
+  let time = firstNominal(rated, anchorMs, fromMs);
+  for (let taken = 0; taken < limit && times.length < count && time !== undefined; taken++) {
+    // A `startAt` that is `from` itself is taken, and counts, but does not lie after `from`.
+    if (time > fromMs || startsAtFrom) times.push(new Date(time));
     time = nextNominal(rated, anchorMs, time);
   }
   return times;
@@ -226,5 +217,5 @@ function endAtOf(schedule: Schedule): number {
 }
 
 function limitOf(schedule: Schedule): number {
-  return 'limit' in schedule ? (schedule.limit ?? TIMES_MAX) : TIMES_MAX;
+  return 'limit' in schedule ? (schedule.limit ?? Infinity) : Infinity;
 }

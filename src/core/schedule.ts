@@ -2,8 +2,9 @@
  * Schedules: plain, deeply frozen values that name the times at which a task runs. They hold numbers and strings
  * only, so they are stored and sent as they are. What times they name is in nominal.ts.
  */
-import { validateCron } from './cron.js';
+import { nextCronMs, validateCron } from './cron.js';
 import { InvalidArgumentError, InvalidScheduleError } from './errors.js';
+import { nextTimesFrom } from './nominal.js';
 import { type Duration, describe, type Instant, parseDurationMs, parseInstantMs } from './units.js';
 
 export {
@@ -12,7 +13,6 @@ export {
   jitterOf,
   newestNominal,
   nextNominal,
-  nextTimes,
   nextTimesFrom,
 } from './nominal.js';
 
@@ -152,13 +152,14 @@ export function cron(expression: string, options: CronOptions = {}): CronSchedul
   const timezone = given.timezone ?? 'UTC';
   if (typeof timezone !== 'string') return refuse('timezone', timezone, 'an IANA name');
   validateCron({ expression, timezone });
-  return seal({
-    kind: 'cron',
-    expression,
-    timezone,
-    ...windowOf(given),
-    jitterMs: jitterMsOf(given),
-  });
+  const window = windowOf(given);
+  if (window.startAt !== undefined) {
+    const first = nextCronMs({ expression, timezone }, window.startAt - 1);
+    if (first === undefined || first > (window.endAt ?? first)) {
+      refuse('expression', expression, 'one that fires between startAt and endAt');
+    }
+  }
+  return seal({ kind: 'cron', expression, timezone, ...window, jitterMs: jitterMsOf(given) });
 }
 
 /**
@@ -169,7 +170,7 @@ export function isSchedule(value: unknown): value is Schedule {
   if (typeof value !== 'object' || value === null) return false;
   if (made.has(value)) return true;
   try {
-    return scheduleKey(remake(value as RawSchedule)) === scheduleKey(value as Schedule);
+    return isLike(value as RawSchedule, remake(value as RawSchedule));
   } catch (error) {
     if (error instanceof InvalidScheduleError) return false;
     throw error;
@@ -184,13 +185,33 @@ export function toSchedule(value: unknown): Schedule {
   if (!isSchedule(value)) {
     return refuse('schedule', value, 'what fixedRate(), fixedDelay() or cron() returns');
   }
-  return made.has(value) ? value : remake(value as RawSchedule);
+  return made.has(value) ? value : remake(value as unknown as RawSchedule);
 }
 
 /** Canonical JSON, keys sorted: equal for schedules that were given alike. */
 export function scheduleKey(schedule: Schedule): string {
-  const entries = Object.entries(schedule).filter(([, value]) => value !== undefined);
-  return JSON.stringify(Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1))));
+  return JSON.stringify(Object.fromEntries(partsOf(schedule)));
+}
+
+export interface NextTimesOptions {
+  /** Default now. */
+  from?: Instant | undefined;
+  /** From 1 to 10,000; default 5. */
+  count?: number | undefined;
+}
+
+/**
+ * The nominal times of a schedule strictly after `from`, as for a task created at `from`; a start that is given by the
+ * creation, or not at all, is itself the first. A fixedDelay's are those of runs that take no time. Fewer than
+ * `count` when `limit` or `endAt` comes first.
+ * @throws InvalidScheduleError, InvalidArgumentError
+ */
+export function nextTimes(schedule: Schedule, options: NextTimesOptions, nowMs: number): Date[] {
+  const { from = nowMs, count = 5, ...unknown } = options;
+  for (const name of Object.keys(unknown)) {
+    throw new InvalidArgumentError(`option is ${describe(name)}; allowed: from, count`);
+  }
+  return nextTimesFrom(toSchedule(schedule), parseInstantMs(from, 'from'), count);
 }
 
 type Options = Readonly<Record<string, unknown>>;
@@ -220,6 +241,18 @@ function remake(raw: RawSchedule): Schedule {
     default:
       return refuse('kind', kind, `'once', 'fixedRate', 'fixedDelay' or 'cron'`);
   }
+}
+
+function isLike(raw: RawSchedule, schedule: Schedule): boolean {
+  const parts = partsOf(schedule);
+  return (
+    partsOf(raw).length === parts.length && parts.every(([name, value]) => raw[name] === value)
+  );
+}
+
+function partsOf(schedule: object): [string, unknown][] {
+  const given = Object.entries(schedule).filter(([, value]) => value !== undefined);
+  return given.sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 function seal<S extends Schedule>(schedule: S): S {

@@ -38,10 +38,13 @@ export function describe(value: unknown): string {
   }
   if (typeof value === 'bigint') return `${value}n`;
   if (value === null || typeof value !== 'object') {
-    return typeof value === 'function' || typeof value === 'symbol' ? `a ${typeof value}` : String(value);
+    return typeof value === 'function' || typeof value === 'symbol'
+      ? `a ${typeof value}`
+      : String(value);
   }
   if (Array.isArray(value)) return 'an array';
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : value.toISOString();
+  if (value instanceof Date)
+    return Number.isNaN(value.getTime()) ? 'an invalid Date' : value.toISOString();
   return 'an object';
 }
 

@@ -3,8 +3,9 @@ import { decide } from '../core/decide.js';
 import type { Decision } from '../core/draft.js';
 import type { Effect } from '../core/effect.js';
 import type { CoreEvent, Facts } from '../core/event.js';
-import type { AttemptRecord, OccurrenceRecord, TaskRecord } from '../core/model.js';
+import type { AttemptRecord, OccurrenceRecord, TaskRecord, TaskView } from '../core/model.js';
 import type { Guarded, Setting, Unit } from '../store/store.js';
+import type { Redo } from './inbox.js';
 import type { Job, Outcome } from './job.js';
 import type { ActiveTask } from './working-set.js';
 
@@ -16,12 +17,16 @@ export class Change {
   readonly occurrences: { record: OccurrenceRecord; expected: number }[] = [];
   readonly attempts: AttemptRecord[] = [];
   removed = false;
-  /** The stored guard for a removal. */
-  readonly revisionBefore: number;
+  /** As it stood before this turn; undefined when the turn creates it. */
+  readonly viewBefore: TaskView | undefined;
 
   constructor(active: ActiveTask) {
     this.active = active;
-    this.revisionBefore = active.view?.task.revision ?? 0;
+    this.viewBefore = active.view;
+  }
+
+  get taskBefore(): TaskRecord | undefined {
+    return this.viewBefore?.task;
   }
 
   add(decision: Decision): void {
@@ -46,7 +51,7 @@ export class Change {
 
   unit(): Unit {
     const { active } = this;
-    if (this.removed) return { taskId: active.id, remove: { revision: this.revisionBefore } };
+    if (this.removed) return { taskId: active.id, remove: { revision: this.taskBefore?.revision ?? 0 } };
     return {
       taskId: active.id,
       ...(this.taskExpected === undefined
@@ -76,6 +81,12 @@ export class Batch {
   readonly changes: Change[] = [];
   readonly settings: (readonly [string, Setting | undefined])[] = [];
   readonly answers: Answer[] = [];
+  /** Events of attempts decided in this turn: repeated when the commit fails, so that no end is lost. */
+  readonly attemptEvents: Redo[] = [];
+  /** Tasks looked at, whether or not anything of them changed. */
+  readonly touched: ActiveTask[] = [];
+  /** Tasks read again: all that lives of them is to be placed anew. */
+  readonly reloaded: ActiveTask[] = [];
   /** Effects in the order decided, each with the change it belongs to. */
   readonly effects: Effect[] = [];
   readonly effectOf: Change[] = [];

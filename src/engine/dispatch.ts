@@ -2,12 +2,13 @@
  * From ready to running and back: claims what fairness picks for the free slots, hands it to the executor once
  * the claim is committed, enforces timeouts, and turns the executor's reports into events.
  */
-import { AbortedError, type AbortReason, type StoredError, toStoredError } from '../core/errors.js';
+import { AbortedError, type AbortReason, toStoredError } from '../core/errors.js';
 import type { AttemptEvent } from '../core/event.js';
 import type { ReadyQueue } from '../core/ready-queue.js';
-import type { Executor, Report } from '../execution/executor.js';
+import type { Executor, Report, Run } from '../execution/executor.js';
 import type { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
+import type { StoredValues } from './engine.js';
 import { ActiveRun, Runs } from './runs.js';
 import type { ReadyItem } from './working-set.js';
 
@@ -18,7 +19,9 @@ export interface DispatchOptions {
   readonly timeoutGraceMs: number;
   readonly random: () => number;
   readonly nextToken: () => number;
-  readonly encodeError: (error: StoredError) => Uint8Array;
+  readonly values: StoredValues;
+  /** For a run that must not be given to the executor: its end, told by ourselves. */
+  readonly report: (reports: readonly Report[]) => void;
   readonly latestVersion: (handler: string) => number | undefined;
   /** An attempt entered its handler this late. */
   readonly onEntered: (latenessMs: number, ordinary: boolean) => void;
@@ -44,22 +47,21 @@ export class Dispatch {
     return Math.min(this.#deadlines.nextMs, this.#renewAtMs);
   }
 
-  /** True when a slot is free and something may start in it. */
-  canClaim(): boolean {
-    return this.#options.ready.size > 0 && this.#options.executor.capacity() > 0;
-  }
-
   /** Claims, in the batch, what starts next; `start` hands it over once the batch is visible. */
   claim(batch: Batch, awayUntilOf: (item: ReadyItem) => number): void {
     const { ready, executor } = this.#options;
-    const free = executor.capacity() - this.#toStart.length;
-    if (free <= 0 || ready.size === 0) return;
-    for (const item of ready.take(batch.monotonicMs, free)) {
-      const lane = item.active.ready;
-      lane.splice(lane.indexOf(item), 1);
-      const run = this.#claimOne(batch, item, awayUntilOf(item));
-      if (run === undefined) ready.undo(item);
-      else this.#toStart.push(run);
+    for (;;) {
+      const free = executor.capacity() - this.#toStart.length;
+      if (free <= 0 || ready.size === 0) return;
+      const items = ready.take(batch.monotonicMs, free);
+      if (items.length === 0) return;
+      for (const item of items) {
+        const lane = item.active.ready;
+        lane.splice(lane.indexOf(item), 1);
+        const run = this.#claimOne(batch, item, awayUntilOf(item));
+        if (run === undefined) ready.undo(item);
+        else this.#toStart.push(run);
+      }
     }
   }
 
@@ -104,13 +106,36 @@ export class Dispatch {
     return run;
   }
 
+  /** The run as the executor gets it; undefined when its stored bytes cannot be read: then it has failed. */
+  #opened(run: Run, nowMs: number): Run | undefined {
+    const { values } = this.#options;
+    try {
+      const payload = values.open(run.payload) as Uint8Array;
+      return { ...run, payload, progress: values.open(run.progress) };
+    } catch (thrown) {
+      // One bad record never blocks others.
+      this.#options.report([
+        {
+          kind: 'failed',
+          runId: run.runId,
+          atMs: nowMs,
+          error: toStoredError(thrown),
+          unrecoverable: true,
+          retryAfterMs: undefined,
+        },
+      ]);
+      return undefined;
+    }
+  }
+
   /** The claims are visible: start them. */
-  start(monotonicMs: number): void {
+  start(nowMs: number, monotonicMs: number): void {
     if (this.#toStart.length === 0) return;
-    const runs = [];
+    const runs: Run[] = [];
     for (const run of this.#toStart) {
       if (run.ended || run.run === undefined) continue;
-      runs.push(run.run);
+      const opened = this.#opened(run.run, nowMs);
+      if (opened !== undefined) runs.push(opened);
       run.run = undefined;
     }
     this.#toStart = [];
@@ -197,7 +222,7 @@ export class Dispatch {
         this.#heard(run, batch.monotonicMs);
         run.leaseUntil = batch.facts.nowMs + this.#options.leaseDurationMs;
         const { occurrenceId, token, leaseUntil } = run;
-        const { progress } = report;
+        const progress = this.#options.values.seal(report.progress);
         return [run, { kind: 'progress', occurrenceId, token, leaseUntil, progress }];
       }
       default:
@@ -257,7 +282,7 @@ export class Dispatch {
       case 'returned':
         return { kind: 'returned', ...base };
       case 'succeeded':
-        return { kind: 'succeeded', ...base, atMs: report.atMs, result: report.result };
+        return { kind: 'succeeded', ...base, atMs: report.atMs, result: this.#options.values.seal(report.result) };
       case 'failed': {
         if (run.abortWhy === 'shutdown') return { kind: 'released', ...base };
         const { atMs, unrecoverable, retryAfterMs } = report;
@@ -265,7 +290,7 @@ export class Dispatch {
           kind: 'failed',
           ...base,
           atMs,
-          error: this.#options.encodeError(report.error),
+          error: this.#options.values.encodeError(report.error),
           timedOut: false,
           unrecoverable,
           retryAfterMs,
@@ -284,7 +309,7 @@ export class Dispatch {
       occurrenceId: run.occurrenceId,
       token: run.token,
       atMs: nowMs,
-      error: this.#options.encodeError(toStoredError(error)),
+      error: this.#options.values.encodeError(toStoredError(error)),
       timedOut: true,
       unrecoverable: false,
       retryAfterMs: undefined,
@@ -297,7 +322,7 @@ export class Dispatch {
     const base = { occurrenceId, token };
     if (!report.entered) return { kind: 'returned', ...base };
     if (run.abortWhy === 'shutdown') return { kind: 'released', ...base };
-    const error = this.#options.encodeError(report.error);
+    const error = this.#options.values.encodeError(report.error);
     const random01 = this.#options.random();
     switch (report.blame) {
       case 'displaced':

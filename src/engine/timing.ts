@@ -39,6 +39,7 @@ const REBUILD_CHUNK = 4096;
 /** Where a slot of the near table stands. */
 const IN_WHEEL = 1;
 const IN_BACKLOG = 2;
+const EARLY = 3;
 
 /** The one place that turns due times into ticks: a tick is a millisecond, and rounding up is never early. */
 function tickOf(dueAtMs: number): number {
@@ -117,7 +118,7 @@ export class Timing {
     const { near, backlog, lanes } = this.#options;
     const lane = near.lane(slot);
     if (near.flags(slot) === IN_WHEEL) this.#wheel.cancel(near.handle(slot));
-    else backlog.dropped(lane);
+    else if (near.flags(slot) === IN_BACKLOG) backlog.dropped(lane);
     near.remove(slot);
     lanes.release(lane);
   }
@@ -140,7 +141,7 @@ export class Timing {
     if (near.dueAt(slot) > nowMs) {
       this.#early.push({ slot, stamp: near.stamp(slot) });
       this.#earliestMs = Math.min(this.#earliestMs, near.dueAt(slot));
-      near.setFlags(slot, IN_BACKLOG);
+      near.setFlags(slot, EARLY);
     } else if (admitted.length < max && this.#roomOf(lane) > 0) {
       this.#admit(slot, lane, admitted);
     } else {
@@ -162,6 +163,7 @@ export class Timing {
         this.#early.push(entry);
         this.#earliestMs = Math.min(this.#earliestMs, near.dueAt(slot));
       } else {
+        near.setFlags(slot, IN_BACKLOG);
         backlog.push(near.lane(slot), slot, stamp, near.priority(slot), near.dueAt(slot));
       }
     }

@@ -66,13 +66,19 @@ export class WorkingSet {
   async load(ids: readonly string[]): Promise<void> {
     const missing: string[] = [];
     for (const id of ids) if (!this.#tasks.has(id)) missing.push(id);
-    if (missing.length === 0) return;
-    const views = await this.#session.views(missing);
+    if (missing.length > 0) await this.refresh(missing);
+  }
+
+  /** Reads the tasks, also those that are here. */
+  async refresh(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    const views = await this.#session.views(ids);
     for (const [index, view] of views.entries()) {
-      const id = missing[index] as string;
-      if (view !== undefined && !this.#tasks.has(id)) {
-        this.#tasks.set(id, new ActiveTask(id, view));
-      }
+      const id = ids[index] as string;
+      if (view === undefined) continue;
+      const known = this.#tasks.get(id);
+      if (known === undefined) this.#tasks.set(id, new ActiveTask(id, view));
+      else known.view = view;
     }
   }
 

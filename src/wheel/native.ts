@@ -1,12 +1,11 @@
 /** The WebAssembly module as the host sees it: its exports, and how an instance comes about. */
 import { readFile } from 'node:fs/promises';
 import { instantiate } from '@assemblyscript/loader';
-import { assert } from '../core/assert.js';
 import { SchedulerStateError } from '../core/errors.js';
 
 /** `assembly/index.ts`. Numbers cross as they are; u32 results come back signed. */
 export interface NativeWheel {
-  readonly memory: WebAssembly.Memory;
+  readonly memory: { readonly buffer: ArrayBuffer };
   setUp(startTick: number, timersMax: number): void;
   scratchAt(): number;
   scratchRefsAt(): number;
@@ -49,6 +48,12 @@ export const FAR = -2;
 /** A handle is generation × this + record index. */
 export const RECORDS_MAX = 2 ** 27;
 
+/** The part of the global that Node 20's types lack. */
+interface Compiler {
+  compile(bytes: Uint8Array): Promise<WebAssembly.Module>;
+}
+const compiler = (globalThis as unknown as { WebAssembly: Compiler }).WebAssembly;
+
 const modules = new Map<string, Promise<WebAssembly.Module>>();
 
 /** A new instance; the module is read and compiled once a process. The debug build checks assertions. */
@@ -58,7 +63,7 @@ export async function loadNativeWheel(options: { debug: boolean }): Promise<Nati
   if (compiled === undefined) {
     // The same relative place from src/ and from dist/.
     compiled = readFile(new URL(`../../build/${file}`, import.meta.url)).then((bytes) =>
-      WebAssembly.compile(bytes),
+      compiler.compile(bytes),
     );
     modules.set(file, compiled);
     compiled.catch(() => modules.delete(file));
@@ -75,15 +80,4 @@ export function closedNativeWheel(): NativeWheel {
       throw new SchedulerStateError('this TimerWheel is closed; create another one');
     },
   });
-}
-
-/** Views of the scratch area. Made anew for each use: growing the memory detaches them. */
-export function scratchView<T>(
-  native: NativeWheel,
-  at: number,
-  length: number,
-  make: (buffer: ArrayBuffer, at: number, length: number) => T,
-): T {
-  assert(length >= 0 && at > 0, 'a scratch view outside the scratch area');
-  return make(native.memory.buffer as ArrayBuffer, at, length);
 }

@@ -1,0 +1,69 @@
+/** Checks of what callers pass: each throws InvalidArgumentError with the value and what is allowed. */
+import { InvalidArgumentError } from './core/errors.js';
+import { describe, parseDurationMs } from './core/units.js';
+
+export function refuse(what: string, value: unknown, allowed: string): never {
+  throw new InvalidArgumentError(`${what} is ${describe(value)}; allowed: ${allowed}`);
+}
+
+/** A plain options object with none but the known names. */
+export function optionsOf<K extends string>(
+  value: unknown,
+  what: string,
+  names: ReadonlySet<K>,
+): { readonly [key in K]?: unknown } {
+  if (value === undefined) return {};
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    refuse(what, value, 'an object');
+  }
+  for (const name of Object.keys(value)) {
+    if (!names.has(name as K)) {
+      throw new InvalidArgumentError(
+        `${what} has an unknown '${name}'; allowed: ${[...names].join(', ')}`,
+      );
+    }
+  }
+  return value as { readonly [key in K]?: unknown };
+}
+
+export function textOf(value: unknown, what: string, lengthMax: number): string {
+  if (typeof value !== 'string' || value.length === 0 || value.length > lengthMax) {
+    const shown = typeof value === 'string' && value.length > 0 ? `${value.length} characters` : value;
+    if (typeof shown === 'string') {
+      throw new InvalidArgumentError(`${what} has ${shown}; allowed: a string of 1 to ${lengthMax}`);
+    }
+    refuse(what, value, `a string of 1 to ${lengthMax} characters`);
+  }
+  return value;
+}
+
+export function integerOf(value: unknown, what: string, min: number, max: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+    refuse(what, value, `a whole number from ${min} to ${max}`);
+  }
+  return value;
+}
+
+export function numberOf(value: unknown, what: string, min: number, max: number): number {
+  if (typeof value !== 'number' || !(value >= min && value <= max)) {
+    refuse(what, value, `a number from ${min} to ${max}`);
+  }
+  return value;
+}
+
+export function oneOf<T extends string>(value: unknown, what: string, allowed: readonly T[]): T {
+  if (!allowed.includes(value as T)) refuse(what, value, allowed.map((a) => `'${a}'`).join(', '));
+  return value as T;
+}
+
+export function functionOf<F>(value: unknown, what: string): F {
+  if (typeof value !== 'function') refuse(what, value, 'a function');
+  return value as F;
+}
+
+/** A duration of more than nothing. */
+export function positiveDurationMs(value: unknown, what: string): number {
+  const ms = parseDurationMs(value, what);
+  if (ms <= 0) refuse(what, value, 'more than 0');
+  return ms;
+}

@@ -1,0 +1,170 @@
+/** `tickwheel load-test`: loads a scheduler on worker threads and audits every task that it accepted. */
+import { writeFile } from 'node:fs/promises';
+import { Scheduler, systemClock } from '../index.js';
+import { SAMPLE_NAME, SAMPLE_TRACE } from './data/azure-functions-2019.js';
+import { aboutRun } from './load/about.js';
+import { Audit } from './load/audit.js';
+import { Board } from './load/board.js';
+import { Creator } from './load/creator.js';
+import { drain, takeCensus } from './load/drain.js';
+import { generate, preload } from './load/generator.js';
+import { Monitor } from './load/monitor.js';
+import type { LoadOptions } from './load/options.js';
+import { type ProgressStream, progressLine } from './load/progress.js';
+import { replayWorkload } from './load/replay.js';
+import { reportHtml } from './load/report-html.js';
+import { curveOf, figuresOf, type LoadResult } from './load/result.js';
+import { STORES } from './load/stores.js';
+import { preloadWorkload, syntheticWorkload } from './load/synthetic.js';
+import { parseTrace, readTrace } from './load/trace.js';
+import type { Workload } from './load/workload.js';
+
+export interface Surroundings {
+  /** What was typed, for the report. */
+  readonly command: string;
+  readonly progress: ProgressStream;
+}
+
+const HANDLERS = new URL('./load/handler.js', import.meta.url);
+/** Ended tasks are dropped soon, so that a long run shows what the load costs and not its history. */
+const RETENTION = { succeeded: '10s', failed: '1h' } as const;
+/** The run goes on until what is due within this time of the last creation has run. */
+const DRAIN_HORIZON_MS = 10_000;
+
+/** @throws InvalidArgumentError for a trace that can't be used */
+export async function runLoadTest(
+  options: LoadOptions,
+  surroundings: Surroundings,
+): Promise<LoadResult> {
+  const run = await prepare(options, surroundings);
+  const { board, audit, creator, monitor } = run;
+  let measured: Measured;
+  try {
+    measured = await play(run);
+  } finally {
+    await monitor.stop();
+    await run.scheduler.shutdown();
+    board.withdraw();
+  }
+  const tally = audit.tally(measured.untilMs);
+  return {
+    figures: figuresOf({
+      tally,
+      createsPerSecond: measured.createsPerSecond,
+      finishesPerSecond: measured.finishesPerSecond,
+      acks: creator.acks,
+      lateness: board.lateness,
+      rssBytesPeak: monitor.peaks.rssBytes,
+      rssAnonBytesPeak: monitor.peaks.rssAnonBytes,
+      storeBytes: null,
+      seed: options.seed,
+    }),
+    stray: tally.stray,
+    unanswered: creator.issued - tally.accepted - tally.rejected,
+    firstRefusal: messageOf(creator.firstRefusal),
+    firstError: messageOf(run.errors[0]),
+    latenessCurve: curveOf(board.lateness),
+    samples: monitor.series.samples,
+    about: aboutRun(run.load.title, options, run.startedAt, surroundings.command),
+  };
+}
+
+interface Measured {
+  /** What was due by then (epoch ms) had to be finished. */
+  readonly untilMs: number;
+  readonly createsPerSecond: number;
+  readonly finishesPerSecond: number;
+}
+
+/** The run itself: store, load, drain, and read the store through for the audit. */
+async function play(run: Run): Promise<Measured> {
+  const { scheduler, board, audit, creator, monitor, clock } = run;
+  await scheduler.start();
+  monitor.start();
+
+  monitor.enter('storing');
+  await preload(run.stored, creator, clock);
+  const storing = monitor.soFar();
+
+  monitor.enter('loading');
+  board.recordFrom(clock.now());
+  monitor.loadBegins();
+  await generate(run.load, creator, clock);
+  const loading = monitor.soFar();
+
+  monitor.enter('draining');
+  const untilMs = clock.now() + Math.min(run.load.dueInMs, DRAIN_HORIZON_MS);
+  await drain(creator, audit, { untilMs, clock, finishes: () => board.total('finished') });
+  const draining = monitor.soFar();
+
+  monitor.enter('auditing');
+  await takeCensus(scheduler, audit, clock);
+  return {
+    untilMs,
+    createsPerSecond: (run.load.tasksTotal > 0 ? loading : storing).createdPerSecond,
+    finishesPerSecond: draining.finishedPerSecond,
+  };
+}
+
+type Run = Awaited<ReturnType<typeof prepare>>;
+
+/** Everything that takes part in a run, none of it begun. */
+async function prepare(options: LoadOptions, surroundings: Surroundings) {
+  const clock = systemClock();
+  const load = await openWorkload(options);
+  const stored = preloadWorkload({ ...options, tasks: options.pendingTasks });
+  const board = Board.create({
+    tasks: stored.tasksTotal + load.tasksTotal,
+    workMs: options.workMs,
+  });
+  board.publish();
+  const errors: unknown[] = [];
+  const scheduler = await Scheduler.open({
+    store: STORES[options.store](),
+    handlers: HANDLERS,
+    workers: { threads: options.threads },
+    retention: RETENTION,
+    onError: (error) => {
+      if (errors.length === 0) errors.push(error);
+    },
+  });
+  const startedAtMs = clock.now();
+  const audit = new Audit(board, startedAtMs);
+  const creator = new Creator({
+    ...options,
+    target: scheduler,
+    audit,
+    monotonic: () => clock.monotonic(),
+    runName: startedAtMs.toString(36),
+  });
+  const progress = progressLine(surroundings.progress);
+  const monitor = new Monitor({ board, audit, creator, clock, progress });
+  const startedAt = new Date(startedAtMs);
+  return { clock, load, stored, board, scheduler, audit, creator, monitor, errors, startedAt };
+}
+
+async function openWorkload(options: LoadOptions): Promise<Workload> {
+  const { load, durationMs } = options;
+  if (load.kind === 'synthetic') {
+    return syntheticWorkload({ ...options, ...load, lengthMs: durationMs ?? 0 });
+  }
+  const trace =
+    load.file === undefined
+      ? await parseTrace(SAMPLE_TRACE.split('\n'), SAMPLE_NAME)
+      : await readTrace(load.file);
+  const source = load.file ?? SAMPLE_NAME;
+  return replayWorkload({ ...options, ...load, trace, source, lengthMs: durationMs });
+}
+
+function messageOf(error: unknown): string | undefined {
+  if (error === undefined) return undefined;
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+}
+
+/** Writes the files that were asked for. */
+export async function writeResults(options: LoadOptions, result: LoadResult): Promise<void> {
+  if (options.jsonFile !== undefined) {
+    await writeFile(options.jsonFile, `${JSON.stringify(result.figures, null, 2)}\n`);
+  }
+  if (options.reportFile !== undefined) await writeFile(options.reportFile, reportHtml(result));
+}

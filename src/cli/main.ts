@@ -1,0 +1,64 @@
+#!/usr/bin/env node
+/** The `tickwheel` command. Exit codes: 0 done, 1 failed, 2 used wrongly. */
+import { resolve } from 'node:path';
+import { Command, CommanderError } from 'commander';
+import { InvalidArgumentError } from '../index.js';
+import { packageVersion } from './load/about.js';
+import { declareLoadOptions, parseLoadOptions, type RawOptions } from './load/options.js';
+import { exitCodeOf } from './load/result.js';
+import { formatTable } from './load/table.js';
+import { runLoadTest, writeResults } from './load-test.js';
+
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+
+function declareCommands(): Command {
+  const program = new Command('tickwheel')
+    .description('Runs and measures the tickwheel task scheduler.')
+    .version(packageVersion())
+    .exitOverride();
+  declareLoadOptions(program.command('load-test'))
+    .description(
+      'Loads a scheduler at a fixed rate or with a recorded workload, audits every task by its id, ' +
+        'and tells how late tasks started. Without --rate or --trace: a minute of a real workload, ' +
+        'from a bundled sample.',
+    )
+    .allowExcessArguments(false)
+    .action(loadTest);
+  return program;
+}
+
+async function loadTest(raw: RawOptions): Promise<void> {
+  const options = parseLoadOptions(raw);
+  const command = ['tickwheel', ...process.argv.slice(2)].join(' ');
+  const result = await runLoadTest(options, { command, progress: process.stderr });
+  process.stdout.write(`${formatTable(result)}\n`);
+  await writeResults(options, result);
+  for (const file of [options.jsonFile, options.reportFile]) {
+    if (file !== undefined) process.stdout.write(`\nwritten: ${resolve(file)}\n`);
+  }
+  process.exitCode = exitCodeOf(result.figures);
+}
+
+async function main(): Promise<void> {
+  try {
+    await declareCommands().parseAsync();
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
+
+/** Tells a failure and gives its exit code. */
+function report(error: unknown): number {
+  // Commander has told it already; help and version come as errors too, with exit code 0.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
+  const isUsage = error instanceof InvalidArgumentError;
+  process.stderr.write(`tickwheel: ${isUsage ? error.message : describeFailure(error)}\n`);
+  return isUsage ? EXIT_USAGE : EXIT_FAILED;
+}
+
+function describeFailure(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+await main();

@@ -1,0 +1,208 @@
+/** Creating tasks: checks, admission, idempotency keys. Item by item; nothing is half-written. */
+import { refuse, textOf } from './check.js';
+import {
+  IdempotencyConflictError,
+  InvalidArgumentError,
+  TickwheelError,
+} from './core/errors.js';
+import type { NewTask } from './core/event.js';
+import { anchorOf, firstNominal } from './core/schedule.js';
+import type { TaskView } from './core/model.js';
+import type { Engine } from './engine/engine.js';
+import type { Outcome } from './engine/job.js';
+import { hashDefinition } from './execution/payload.js';
+import { presentTask, type Task } from './present.js';
+import { type ScheduleRequest, scheduleRequest } from './request.js';
+import type { StoreSession } from './store/store.js';
+import type { Values } from './values.js';
+
+export interface CreationOptions {
+  readonly engine: Engine;
+  readonly session: StoreSession;
+  readonly values: Values;
+  readonly nextId: () => string;
+  readonly nowMs: () => number;
+  /** @throws UnknownHandlerError */
+  readonly checkHandler: (handler: string, version: number | undefined) => void;
+}
+
+export type Created = Task & { created: boolean };
+type Result = Created | TickwheelError;
+
+interface Prepared {
+  readonly task: NewTask;
+  readonly request: ScheduleRequest;
+  readonly bytes: number;
+}
+
+/** Bytes of a task besides its payload, as admission counts them. */
+const TASK_BYTES = 200;
+/** Items prepared and submitted at once; a longer list goes in chunks, so that the loop has its turns. */
+const CHUNK = 1000;
+
+export class Creation {
+  readonly #options: CreationOptions;
+
+  constructor(options: CreationOptions) {
+    this.#options = options;
+  }
+
+  async create(items: readonly unknown[]): Promise<Result[]> {
+    if (items.length <= CHUNK) return this.#createChunk(items);
+    const chunks: Promise<Result[]>[] = [];
+    for (let from = 0; from < items.length; from += CHUNK) {
+      const chunk = this.#createChunk(items.slice(from, from + CHUNK));
+      chunks.push(chunk);
+      await this.#options.engine.rest();
+    }
+    return (await Promise.all(chunks)).flat();
+  }
+
+  async #createChunk(items: readonly unknown[]): Promise<Result[]> {
+    const nowMs = this.#options.nowMs();
+    const results: (Result | undefined)[] = new Array(items.length);
+    const prepared: { index: number; item: Prepared }[] = [];
+    for (const [index, given] of items.entries()) {
+      const item = this.#prepare(given, nowMs);
+      if (item instanceof TickwheelError) results[index] = item;
+      else prepared.push({ index, item });
+    }
+    await this.#submit(prepared, results);
+    return results as Result[];
+  }
+
+  async #submit(
+    prepared: readonly { index: number; item: Prepared }[],
+    results: (Result | undefined)[],
+  ): Promise<void> {
+    const { engine } = this.#options;
+    if (prepared.length === 0) return;
+    const outcomes = await engine.submit(
+      prepared.map(({ item }) => ({
+        kind: 'task',
+        taskId: item.task.id,
+        event: { kind: 'create', task: item.task },
+      })),
+    );
+    const again: { index: number; item: Prepared }[] = [];
+    for (const [position, { index, item }] of prepared.entries()) {
+      const outcome = outcomes[position] as Outcome;
+      engine.admission.settled(item.bytes);
+      if (outcome.kind === 'done') {
+        results[index] = this.#present(outcome.view as TaskView, true);
+        continue;
+      }
+      engine.admission.closed(item.task.tenant);
+      if (outcome.kind === 'held') {
+        const result = await this.#meetHolder(item, outcome.holder);
+        if (result !== undefined) results[index] = result;
+        // The holder is gone meanwhile: the key is free.
+        else again.push({ index, item });
+      } else {
+        results[index] = asTickwheelError(outcome.kind === 'failed' ? outcome.error : undefined);
+      }
+    }
+    for (const { item } of again) engine.admission.readmit(item.task.tenant, item.bytes);
+    await this.#submit(again, results);
+  }
+
+  /** Everything that can be wrong with an item is found here, before anything is written. */
+  #prepare(given: unknown, nowMs: number): Prepared | TickwheelError {
+    try {
+      if (typeof given !== 'object' || given === null) {
+        refuse('an item', given, '{ handler, payload, options? }');
+      }
+      const { handler, payload, options } = given as Record<string, unknown>;
+      const name = textOf(handler, 'handler', 256);
+      const request = scheduleRequest(options, nowMs);
+      const { schedule, idempotencyKey } = request;
+      this.#options.checkHandler(name, request.handlerVersion);
+      if (schedule.kind !== 'once') this.#assertFires(schedule, nowMs);
+      const encoded = this.#options.values.encode(payload, 'payload');
+      const bytes = encoded.length + TASK_BYTES;
+      const task: NewTask = {
+        id: this.#options.nextId(),
+        tenant: request.tenant,
+        handler: name,
+        handlerVersion: request.handlerVersion,
+        payload: encoded,
+        schedule,
+        policies: request.policies,
+        priority: request.priority,
+        idempotencyKey,
+        definition:
+          idempotencyKey === undefined
+            ? undefined
+            : hashDefinition(name, payload, request.scheduleText()),
+        createdAt: nowMs,
+      };
+      return this.#options.engine.admission.admit(request.tenant, bytes) ?? { task, request, bytes };
+    } catch (error) {
+      return asTickwheelError(error);
+    }
+  }
+
+  #assertFires(schedule: NewTask['schedule'], nowMs: number): void {
+    if (firstNominal(schedule, anchorOf(schedule, nowMs), nowMs) === undefined) {
+      throw new InvalidArgumentError('the schedule has no time left: its endAt has passed');
+    }
+  }
+
+  /**
+   * The key is held. Same definition: the existing task. Another: refused, or the living task is updated.
+   * Undefined when the holder has gone.
+   */
+  async #meetHolder(item: Prepared, holder: string): Promise<Result | undefined> {
+    const { session, engine } = this.#options;
+    const { task, request } = item;
+    const [view] = await session.views([holder]);
+    if (view === undefined) return undefined;
+    const held = view.task;
+    if (held.definition === task.definition) {
+      // Also the promise that it exists must survive power loss.
+      await engine.durable();
+      return this.#present(view, false);
+    }
+    const open = held.state === 'active' || held.state === 'paused';
+    if (request.onConflict === 'error' || held.handler !== task.handler || !open) {
+      return new IdempotencyConflictError(
+        `idempotency key '${task.idempotencyKey}' of tenant '${task.tenant}' belongs to task ${holder} ` +
+          'with another handler, payload or schedule',
+      );
+    }
+    const [outcome] = await engine.submit([
+      {
+        kind: 'task',
+        taskId: holder,
+        event: { kind: 'update', patch: patchFrom(task, held), expectedVersion: undefined },
+      },
+    ]);
+    if (outcome?.kind === 'done' && outcome.view !== undefined) {
+      return this.#present(outcome.view, false);
+    }
+    return outcome?.kind === 'failed' ? asTickwheelError(outcome.error) : undefined;
+  }
+
+  #present(view: TaskView, created: boolean): Created {
+    const task = presentTask(view, this.#options.values.decode) as Task & { created?: boolean };
+    task.created = created;
+    return task as Created;
+  }
+}
+
+function patchFrom(task: NewTask, held: TaskView['task']) {
+  const sameSchedule = JSON.stringify(task.schedule) === JSON.stringify(held.schedule);
+  return {
+    payload: task.payload,
+    priority: task.priority,
+    policies: task.policies,
+    definition: task.definition as string,
+    ...(sameSchedule ? {} : { schedule: task.schedule }),
+    ...(task.handlerVersion === undefined ? {} : { handlerVersion: task.handlerVersion }),
+  };
+}
+
+function asTickwheelError(error: unknown): TickwheelError {
+  if (error instanceof TickwheelError) return error;
+  throw error;
+}

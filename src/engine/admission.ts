@@ -1,0 +1,79 @@
+/**
+ * Admission: the only gate that refuses work, and only creates pass it. Judged before anything is written, item
+ * by item; retries, successors, redrives and finishes never ask.
+ */
+import { OverloadedError, QuotaExceededError, type TickwheelError } from '../core/errors.js';
+
+export interface AdmissionOptions {
+  readonly maxUnflushedBytes: number;
+  readonly maxPendingOf: (tenant: string) => number | undefined;
+  /** Bytes accepted by the store and not yet durable. */
+  readonly unflushedBytes: () => number;
+}
+
+/** After how long a refused caller is likely to be let in: a few flushes, or a few ends of tasks. */
+const RETRY_AFTER_MS = { overloaded: 50, quota: 1000 };
+
+export class Admission {
+  readonly #options: AdmissionOptions;
+  /** Tasks that have not ended, by tenant; those on their way to the store included. */
+  readonly #open: Map<string, number>;
+  /** Bytes accepted here that the store has not seen. */
+  #queuedBytes = 0;
+
+  constructor(options: AdmissionOptions, openTasks: Iterable<readonly [string, number]>) {
+    this.#options = options;
+    this.#open = new Map(openTasks);
+  }
+
+  get unflushedBytes(): number {
+    return this.#queuedBytes + this.#options.unflushedBytes();
+  }
+
+  openTasks(tenant: string): number {
+    return this.#open.get(tenant) ?? 0;
+  }
+
+  /** Lets a create in, or says why not; what is let in must be `settled` once the store has it, or not. */
+  admit(tenant: string, bytes: number): TickwheelError | undefined {
+    const { maxUnflushedBytes, maxPendingOf } = this.#options;
+    if (this.unflushedBytes + bytes > maxUnflushedBytes) {
+      return new OverloadedError(
+        `${this.unflushedBytes} bytes wait for their flush; allowed: ${maxUnflushedBytes} (limits.maxUnflushedBytes)`,
+        { retryAfterMs: RETRY_AFTER_MS.overloaded },
+      );
+    }
+    const maxPending = maxPendingOf(tenant);
+    const open = this.openTasks(tenant);
+    if (maxPending !== undefined && open >= maxPending) {
+      return new QuotaExceededError(
+        `tenant '${tenant}' has ${open} tasks that have not ended; allowed: ${maxPending} (maxPending)`,
+        { retryAfterMs: RETRY_AFTER_MS.quota },
+      );
+    }
+    this.readmit(tenant, bytes);
+    return undefined;
+  }
+
+  /** Lets in without judging: what was admitted before and has to be tried again. */
+  readmit(tenant: string, bytes: number): void {
+    this.#queuedBytes += bytes;
+    this.opened(tenant);
+  }
+
+  /** The store has taken over these bytes, or never will. */
+  settled(bytes: number): void {
+    this.#queuedBytes -= bytes;
+  }
+
+  opened(tenant: string): void {
+    this.#open.set(tenant, this.openTasks(tenant) + 1);
+  }
+
+  /** A task has ended, or its create came to nothing. */
+  closed(tenant: string): void {
+    const open = this.openTasks(tenant) - 1;
+    if (open > 0) this.#open.set(tenant, open);
+    else this.#open.delete(tenant);
+  }
+}

@@ -1,0 +1,397 @@
+/** Wires the loop and its parts, and what is done to them from outside: submit, start, shut down, look. */
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import { sleepOn } from '../clock/system.js';
+import type { Clock, ClockParticipant } from '../clock/clock.js';
+import { toStoredError, type StoredError } from '../core/errors.js';
+import { type GateStats, type LaneLimits, ReadyQueue } from '../core/ready-queue.js';
+import type { Executor, Report } from '../execution/executor.js';
+import type { Hub } from '../observe/hub.js';
+import type { Logger } from '../observe/log.js';
+import type { Retention, StoreSession } from '../store/store.js';
+import { TimerWheel } from '../wheel/timer-wheel.js';
+import { Admission } from './admission.js';
+import { Backlog, LaneTable } from './backlog.js';
+import { Dispatch } from './dispatch.js';
+import { Inbox } from './inbox.js';
+import { JobGroup, type Outcome, type Work } from './job.js';
+import { Loop } from './loop.js';
+import { NearTable } from './near-table.js';
+import type { EngineParts } from './parts.js';
+import { Pruning } from './pruning.js';
+import { type Limits, Scopes } from './scopes.js';
+import { Timing } from './timing.js';
+import { type ReadyItem, WorkingSet } from './working-set.js';
+
+export interface EngineOptions {
+  readonly clock: Clock;
+  readonly session: StoreSession;
+  /** Absent for a producer. */
+  readonly executor: Executor | undefined;
+  readonly hub: Hub;
+  readonly log: Logger;
+  readonly random: () => number;
+  readonly tenants: Readonly<Record<string, Limits>>;
+  readonly handlerLimits: Readonly<Record<string, LaneLimits>>;
+  readonly retention: Retention;
+  readonly maxReady: number;
+  readonly maxUnflushedBytes: number;
+  readonly leaseDurationMs: number;
+  readonly timeoutGraceMs: number;
+  readonly values: StoredValues;
+  readonly onFailure: (error: Error) => void;
+}
+
+/** Values on their way to and from the store. */
+export interface StoredValues {
+  readonly encodeError: (error: StoredError) => Uint8Array;
+  readonly seal: (bytes: Uint8Array | undefined) => Uint8Array | undefined;
+  readonly open: (bytes: Uint8Array | undefined) => Uint8Array | undefined;
+}
+
+export interface LatenessStats {
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+  readonly count: number;
+}
+
+export interface ShutdownResult {
+  /** Attempts that ended by themselves during the drain. */
+  readonly finished: number;
+  /** Attempts put back, to run after the next start. */
+  readonly released: number;
+  /** Attempts whose signal was aborted because time was up. */
+  readonly aborted: number;
+}
+
+const SCAN_CHUNK = 1000;
+const TWO_32 = 2 ** 32;
+
+export class Engine implements ClockParticipant {
+  readonly #options: EngineOptions;
+  readonly #parts: EngineParts;
+  readonly #loop: Loop;
+  readonly #lateness: RecordableHistogram = createHistogram({ figures: 3 });
+  #tokens = 0;
+  readonly #onDrained: (() => void)[] = [];
+  readonly #ended = { finished: 0, released: 0 };
+
+  static async open(options: EngineOptions): Promise<Engine> {
+    const [settings, counts] = await Promise.all([
+      options.session.settings(),
+      options.session.counts(),
+    ]);
+    const engine = new Engine(
+      options,
+      [...counts.tenants].map(([tenant, count]) => [tenant, count.openTasks] as const),
+    );
+    engine.#parts.scopes.restore(settings);
+    return engine;
+  }
+
+  private constructor(
+    options: EngineOptions,
+    openTasks: readonly (readonly [string, number])[],
+  ) {
+    this.#options = options;
+    const { clock, session, executor } = options;
+    const ready = new ReadyQueue<ReadyItem>({ maxReady: options.maxReady });
+    for (const [handler, limits] of Object.entries(options.handlerLimits)) {
+      ready.setHandlerLimits(handler, limits);
+    }
+    const scopes = new Scopes(ready, options.tenants);
+    if (executor !== undefined) ready.setRunnable((handler, version) => runs(executor, handler, version));
+    this.#parts = {
+      clock,
+      session,
+      log: options.log,
+      inbox: new Inbox(),
+      working: new WorkingSet(session, options.maxReady),
+      admission: new Admission(
+        {
+          maxUnflushedBytes: options.maxUnflushedBytes,
+          maxPendingOf: (tenant) => scopes.limitsOf(tenant).maxPending,
+          unflushedBytes: () => session.unflushedBytes,
+        },
+        openTasks,
+      ),
+      scopes,
+      pruning: new Pruning(session, options.retention),
+      ready,
+      hub: options.hub,
+      latestVersion: (handler) => executor?.handlers.get(handler)?.at(-1),
+      awayAfterMs: options.leaseDurationMs,
+      timing: undefined,
+      dispatch: undefined,
+      holding: false,
+      draining: false,
+      failure: undefined,
+      onRunReport: (_run, event) => this.#countEnd(event.kind),
+      fail: (error) => this.#fail(error),
+      wake: () => this.#loop.wake(),
+    };
+    this.#loop = new Loop(this.#parts);
+  }
+
+  get failure(): Error | undefined {
+    return this.#parts.failure;
+  }
+
+  get admission(): Admission {
+    return this.#parts.admission;
+  }
+
+  get scopes(): Scopes {
+    return this.#parts.scopes;
+  }
+
+  /** Hands work to the loop; resolves with the outcomes, in order, once all of it is durable. */
+  submit(works: readonly Work[]): Promise<readonly Outcome[]> {
+    const group = new JobGroup(works.length);
+    const { failure, inbox } = this.#parts;
+    for (const [index, work] of works.entries()) {
+      if (failure === undefined) inbox.addJob({ work, group, index });
+      else group.settle(index, { kind: 'failed', error: failure });
+    }
+    this.#loop.wake();
+    return group.done;
+  }
+
+  /** Resolves when everything visible now is durable. */
+  async durable(): Promise<void> {
+    await this.#loop.durable;
+  }
+
+  /** Lets other work of this thread have its turn. */
+  rest(): Promise<void> {
+    return this.#loop.rest();
+  }
+
+  /** Begins execution: finds in the store what is pending and what a dead process left running. */
+  async start(): Promise<void> {
+    const { executor, clock } = this.#options;
+    if (executor === undefined) return;
+    const parts = this.#parts;
+    parts.dispatch = new Dispatch({
+      executor,
+      ready: parts.ready,
+      leaseDurationMs: this.#options.leaseDurationMs,
+      timeoutGraceMs: this.#options.timeoutGraceMs,
+      random: this.#options.random,
+      nextToken: () => this.#options.session.epoch * TWO_32 + ++this.#tokens,
+      values: this.#options.values,
+      report: (reports) => this.report(reports),
+      latestVersion: parts.latestVersion,
+      onEntered: (latenessMs, ordinary) => {
+        // The histogram starts at 1.
+        if (ordinary) this.#lateness.record(latenessMs + 1);
+      },
+    });
+    const near = new NearTable();
+    const timing = await Timing.create(
+      {
+        makeWheel: (startTick) => TimerWheel.create({ startTick }),
+        near,
+        backlog: new Backlog(near),
+        lanes: new LaneTable(),
+        roomOf: (tenant, handler, version) =>
+          parts.scopes.isPaused(tenant, handler) ? 0 : parts.ready.room(tenant, handler, version),
+      },
+      clock.now(),
+    );
+    parts.holding = true;
+    parts.timing = timing;
+    const orphans = await this.#scan(timing);
+    this.#loop.beginAway();
+    parts.holding = false;
+    await this.#recover(orphans);
+    parts.pruning.noteEnd(Number.NEGATIVE_INFINITY);
+    this.#loop.wake();
+  }
+
+  /** Times every live occurrence; the tasks that have one recorded as running. */
+  async #scan(timing: Timing): Promise<Set<string>> {
+    const { session } = this.#options;
+    const orphans = new Set<string>();
+    let cursor: string | undefined;
+    do {
+      const page = await session.scanLive({ limit: SCAN_CHUNK, cursor });
+      for (const entry of page.items) {
+        if (entry.state === 'running' || entry.state === 'cancel-requested') {
+          orphans.add(entry.taskId);
+        } else if (!entry.held) timing.place(entry);
+      }
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    return orphans;
+  }
+
+  /** Attempts that ran when their process died. The store's lock proves that it is dead. */
+  async #recover(orphans: ReadonlySet<string>): Promise<void> {
+    const error = this.#options.values.encodeError({
+      name: 'Error',
+      message: 'the process ended while this attempt was running',
+    });
+    const views = await this.#options.session.views([...orphans]);
+    for (const view of views) {
+      for (const { state, id: occurrenceId, token, taskId } of view?.live ?? []) {
+        if (state !== 'running' && state !== 'cancel-requested') continue;
+        const random01 = this.#options.random();
+        const event = { kind: 'orphaned', occurrenceId, token, error, random01 } as const;
+        this.#parts.inbox.addRedo({ taskId, event });
+      }
+    }
+  }
+
+  /** The executor's reports: only enqueued here. */
+  report(reports: readonly Report[]): void {
+    this.#parts.inbox.addReports(reports);
+    this.#loop.wake();
+  }
+
+  #countEnd(kind: string): void {
+    const parts = this.#parts;
+    if (!parts.draining) return;
+    if (kind === 'returned' || kind === 'released') this.#ended.released++;
+    else if (kind === 'succeeded' || kind === 'failed' || kind === 'crashed') this.#ended.finished++;
+    if (parts.dispatch?.runs.size === 0) for (const drained of this.#onDrained) drained();
+  }
+
+  /**
+   * Stops timing and claiming, lets what runs end (its leases renewed) until `timeoutMs` has passed, aborts
+   * the rest, ends the threads, flushes.
+   */
+  async shutdown(options: { drain: boolean; timeoutMs: number }): Promise<ShutdownResult> {
+    const parts = this.#parts;
+    const { executor, clock, timeoutGraceMs } = this.#options;
+    parts.draining = true;
+    this.#loop.wake();
+    let aborted = 0;
+    executor?.recall();
+    if (parts.failure === undefined && parts.dispatch !== undefined) {
+      if (options.drain) await this.#drained(options.timeoutMs);
+      const monotonicMs = clock.monotonic();
+      for (const run of parts.dispatch.runs.all()) {
+        if (run.abortWhy === undefined) aborted++;
+        parts.dispatch.abort(run, 'shutdown', 'the scheduler shuts down', monotonicMs);
+      }
+      this.#loop.wake();
+      if (aborted > 0) await this.#drained(timeoutGraceMs);
+    }
+    await executor?.close();
+    await this.#quiet();
+    this.#loop.close();
+    parts.timing?.close();
+    return { ...this.#ended, aborted };
+  }
+
+  /** Until nothing runs, or time is up. */
+  async #drained(timeoutMs: number): Promise<void> {
+    if (this.#parts.dispatch?.runs.size === 0) return;
+    const timer = new AbortController();
+    await Promise.race([
+      new Promise<void>((resolve) => this.#onDrained.push(resolve)),
+      sleepOn(this.#options.clock, timeoutMs, timer.signal).catch(() => {}),
+    ]);
+    timer.abort();
+  }
+
+  /** Until the loop has nothing left to do. */
+  async #quiet(): Promise<void> {
+    while (this.#loop.busy && this.#parts.failure === undefined) await this.#loop.rest();
+  }
+
+  #fail(error: unknown): void {
+    const parts = this.#parts;
+    if (parts.failure !== undefined) return;
+    parts.failure = error instanceof Error ? error : new Error(toStoredError(error).message);
+    for (const job of parts.inbox.takeJobs(Number.MAX_SAFE_INTEGER)) {
+      job.group.settle(job.index, { kind: 'failed', error });
+    }
+    for (const drained of this.#onDrained) drained();
+    this.#options.onFailure(parts.failure);
+  }
+
+  /** For a virtual clock: work under way that needs no time to pass. */
+  busy(): boolean {
+    if (this.#options.session.waitsForClock || this.#parts.failure !== undefined) return false;
+    return this.#loop.busy || this.#parts.hub.busy;
+  }
+
+  unsettledHandlers(): number {
+    return this.#options.executor?.unsettledHandlers() ?? 0;
+  }
+
+  giveUpOnHandlers(): void {
+    this.#options.executor?.giveUpOnHandlers();
+  }
+
+  lateness(): LatenessStats {
+    const h = this.#lateness;
+    const at = (percentile: number): number => (h.count === 0 ? 0 : h.percentile(percentile) - 1);
+    const max = h.count === 0 ? 0 : h.max - 1;
+    return { p50: at(50), p99: at(99), p999: at(99.9), max, count: h.count };
+  }
+
+  /** Exact time of the next timer, epoch ms. */
+  get nextDueMs(): number | undefined {
+    return this.#parts.timing?.nextDueMs;
+  }
+
+  get figures(): EngineFigures {
+    const { ready, timing, dispatch, admission } = this.#parts;
+    const bounds = ready.bounds();
+    return {
+      timed: timing?.size ?? 0,
+      overdue: timing?.overdue ?? 0,
+      ready: ready.size,
+      running: dispatch?.runs.size ?? 0,
+      unflushedBytes: admission.unflushedBytes,
+      slots: this.#options.executor?.slots,
+      tenants: boundsOf(bounds.tenants),
+      handlers: boundsOf(bounds.handlers),
+      waitingVersions: ready.waitingVersions(),
+      zombies: this.#options.executor?.zombies ?? 0,
+      memoryBytes: timing?.memoryBytes ?? 0,
+    };
+  }
+}
+
+export interface EngineFigures {
+  /** Occurrences in the wheel or overdue in the backlog. */
+  readonly timed: number;
+  readonly overdue: number;
+  readonly ready: number;
+  readonly running: number;
+  readonly unflushedBytes: number;
+  readonly slots: number | undefined;
+  readonly tenants: Readonly<Record<string, GateBounds>>;
+  readonly handlers: Readonly<Record<string, GateBounds>>;
+  readonly waitingVersions: ReadonlyMap<string, number>;
+  readonly zombies: number;
+  readonly memoryBytes: number;
+}
+
+/** What waits and runs of a tenant or handler, against its limits. */
+export type GateBounds = Readonly<
+  Record<string, { readonly current: number; readonly limit: number | undefined }>
+>;
+
+function boundsOf(gates: readonly GateStats[]): Record<string, GateBounds> {
+  return Object.fromEntries(
+    gates.map((gate) => [
+      gate.name,
+      {
+        waiting: { current: gate.waiting, limit: undefined },
+        running: { current: gate.running, limit: gate.maxConcurrency },
+      },
+    ]),
+  );
+}
+
+function runs(executor: Executor, handler: string, version: number | undefined): boolean {
+  const versions = executor.handlers.get(handler);
+  if (versions === undefined) return false;
+  return version === undefined ? versions.length > 0 : versions.includes(version);
+}

@@ -1,0 +1,306 @@
+/**
+ * The main loop. It never polls: idle means one armed alarm. Everything that happens outside only enqueues an
+ * event and wakes it; one turn at a time, one commit in flight, and what comes meanwhile joins the next.
+ *
+ * Invariants
+ * 1. Commit, then act: timers are set, handlers started and callers answered only for what is committed.
+ * 2. A turn is bounded: in jobs, in due timers, in claims.
+ * 3. An occurrence is ready or running in at most one place of this process.
+ */
+import { nextTurn } from '../clock/turn.js';
+import { TickwheelError } from '../core/errors.js';
+import type { AttemptEvent, Facts } from '../core/event.js';
+import type { Report } from '../execution/executor.js';
+import type { Commit, Refusal } from '../store/store.js';
+import { Apply } from './apply.js';
+import { Batch } from './batch.js';
+import type { Job, Outcome } from './job.js';
+import type { EngineParts } from './parts.js';
+import type { ActiveTask } from './working-set.js';
+
+/** Bounds of one turn, so that a flood of one kind never holds up the others. */
+const JOBS_MAX = 2048;
+const DUE_MAX = 2048;
+/** A wall clock that goes back by more than this makes the wheel be built anew. */
+const BACK_JUMP_MS = 1000;
+
+export class Loop {
+  readonly #parts: EngineParts;
+  readonly #apply: Apply;
+  #turning = false;
+  #disarm: (() => void) | undefined;
+  #lastNowMs: number;
+  /** Wall clock time up to which nominal times passed while this loop was not there to run them. */
+  #awayUntilMs: number;
+  #armedWallMs = Number.POSITIVE_INFINITY;
+  #armedMonotonicMs = Number.POSITIVE_INFINITY;
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    this.#lastNowMs = parts.clock.now();
+    this.#awayUntilMs = this.#lastNowMs;
+    this.#apply = new Apply(parts, (error) => this.#fail(error));
+  }
+
+  /** True while a turn is under way or about to be, or something committed has not been told. */
+  get busy(): boolean {
+    return this.#turning || this.#apply.unsettled > 0;
+  }
+
+  /** Nominal times before now passed without us: the scheduler has just begun. */
+  beginAway(): void {
+    this.#awayUntilMs = this.#parts.clock.now();
+  }
+
+  /** Something was enqueued, or a slot came free: have a turn soon. */
+  wake(): void {
+    if (this.#turning || this.#parts.failure !== undefined) return;
+    this.#turning = true;
+    this.#disarm?.();
+    this.#disarm = undefined;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      do {
+        await nextTurn();
+        await this.#turn();
+      } while (this.#hasMoreWork() && this.#parts.failure === undefined);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#turning = false;
+    if (this.#parts.failure !== undefined) return;
+    this.#sleepUntilNextExpiry();
+    // A callback may have enqueued between the last look and here.
+    if (!this.#parts.inbox.isEmpty) this.wake();
+  }
+
+  /** The paragraph: read the clock, take what happened and what is due, decide, commit, apply, dispatch. */
+  async #turn(): Promise<void> {
+    const { clock, dispatch, pruning } = this.#parts;
+    const nowMs = await this.#readClock();
+    const batch = new Batch(this.#facts(nowMs), clock.monotonic());
+    dispatch?.enforce(batch.monotonicMs);
+    await this.#decideReports(batch);
+    await this.#decideJobs(batch);
+    await this.#decideDue(batch);
+    this.#claimReady(batch);
+    const refusals = await this.#commit(batch);
+    this.#apply.applyTo(batch, refusals);
+    dispatch?.start(nowMs, batch.monotonicMs);
+    await pruning.prune(nowMs);
+  }
+
+  #facts(nowMs: number): Facts {
+    const { latestVersion } = this.#parts;
+    return { nowMs, awayUntilMs: this.#awayUntilMs, latestVersion };
+  }
+
+  /** Notices when the loop was away (asleep, stopped), and when the wall clock went back. */
+  async #readClock(): Promise<number> {
+    const { clock, timing, awayAfterMs } = this.#parts;
+    const nowMs = clock.now();
+    const expectedMs = Math.min(this.#armedWallMs, nowMs);
+    if (nowMs - Math.max(expectedMs, this.#lastNowMs) > awayAfterMs) this.#awayUntilMs = nowMs;
+    if (timing !== undefined && nowMs < this.#lastNowMs - BACK_JUMP_MS) {
+      await timing.rebuild(nowMs, nextTurn);
+    }
+    this.#lastNowMs = nowMs;
+    return nowMs;
+  }
+
+  async #decideReports(batch: Batch): Promise<void> {
+    const { inbox, dispatch, working } = this.#parts;
+    const redos = inbox.takeRedos();
+    await working.load(redos.map((redo) => redo.taskId));
+    for (const { taskId, event } of redos) {
+      const active = working.get(taskId);
+      if (active !== undefined) this.#decideAttempt(batch, active, event);
+    }
+    if (dispatch === undefined) return;
+    for (const report of inbox.takeReports()) this.#decideReport(batch, report);
+    const renewals = dispatch.renewals(batch.facts.nowMs, batch.monotonicMs);
+    for (const [run, event] of renewals) this.#decideAttempt(batch, run.active, event);
+  }
+
+  #decideReport(batch: Batch, report: Report): void {
+    const { dispatch } = this.#parts;
+    const found = dispatch?.eventOf(report, batch);
+    if (found === undefined) return;
+    const [run, event] = found;
+    this.#decideAttempt(batch, run.active, event);
+    this.#parts.onRunReport(run, event);
+  }
+
+  #decideAttempt(batch: Batch, active: ActiveTask, event: AttemptEvent): void {
+    try {
+      batch.decide(active, event, batch.facts.awayUntilMs);
+      batch.attemptEvents.push({ taskId: active.id, event });
+      this.#apply.placeReady(active, batch);
+    } catch (error) {
+      if (!(error instanceof TickwheelError)) throw error;
+      // A stale token: whoever holds the newer one is right.
+      this.#parts.log.warn({ taskId: active.id, code: error.code }, error.message);
+    }
+  }
+
+  async #decideJobs(batch: Batch): Promise<void> {
+    const { inbox, working } = this.#parts;
+    const jobs = inbox.takeJobs(JOBS_MAX);
+    const reloads = inbox.takeReloads();
+    if (jobs.length === 0 && reloads.length === 0) return;
+    const ids: string[] = [];
+    for (const { work } of jobs) {
+      if (work.kind === 'task' && work.event.kind !== 'create') ids.push(work.taskId);
+    }
+    await working.refresh(reloads);
+    await working.load(ids);
+    for (const job of jobs) this.#decideJob(batch, job);
+    for (const id of reloads) {
+      const active = working.get(id);
+      if (active === undefined) continue;
+      this.#apply.placeReady(active, batch);
+      batch.reloaded.push(active);
+    }
+  }
+
+  #decideJob(batch: Batch, job: Job): void {
+    const { working } = this.#parts;
+    const { work } = job;
+    if (work.kind === 'settings') {
+      for (const setting of work.settings) batch.settings.push(setting);
+      work.apply();
+      const done: Outcome = { kind: 'done', view: undefined, subject: undefined, changed: true };
+      batch.answer(job, undefined, done);
+      return;
+    }
+    const creates = work.event.kind === 'create';
+    const active = creates ? working.add(work.taskId) : working.get(work.taskId);
+    if (active === undefined) {
+      batch.answer(job, undefined, { kind: 'absent' });
+      return;
+    }
+    try {
+      const decision = batch.decide(active, work.event, this.#awayUntilOf(active));
+      batch.answer(job, active.change, {
+        kind: 'done',
+        view: active.view,
+        subject: decision?.subject,
+        changed: decision !== undefined,
+      });
+      if (!creates) {
+        this.#apply.placeReady(active, batch);
+        batch.touched.push(active);
+      }
+    } catch (error) {
+      if (creates) working.forget(active);
+      batch.answer(job, undefined, { kind: 'failed', error });
+      if (!(error instanceof TickwheelError)) throw error;
+    }
+  }
+
+  async #decideDue(batch: Batch): Promise<void> {
+    const { timing, working, dispatch } = this.#parts;
+    if (timing === undefined || dispatch === undefined || !this.#executes()) return;
+    const due = timing.take(batch.facts.nowMs, DUE_MAX);
+    if (due.length === 0) return;
+    await working.load(due.map((admitted) => admitted.taskId));
+    for (const { taskId, occurrenceId } of due) {
+      const active = working.get(taskId);
+      if (active === undefined) continue;
+      batch.decide(active, { kind: 'due', occurrenceId }, this.#awayUntilOf(active));
+      this.#apply.placeReady(active, batch);
+      batch.touched.push(active);
+    }
+  }
+
+  #awayUntilOf(active: ActiveTask): number {
+    const task = active.view?.task;
+    if (task === undefined) return this.#awayUntilMs;
+    const scopesMs = this.#parts.scopes.resumedAt(task.tenant, task.handler);
+    return Math.max(this.#awayUntilMs, scopesMs);
+  }
+
+  #claimReady(batch: Batch): void {
+    if (!this.#executes()) return;
+    this.#parts.dispatch?.claim(batch, (item) => this.#awayUntilOf(item.active));
+  }
+
+  /** Waits for visible, never for a flush; answers and events follow when the flush is done. */
+  async #commit(batch: Batch): Promise<readonly Refusal[]> {
+    if (batch.isEmpty) {
+      this.#apply.settleWhenDurable(batch, undefined);
+      return [];
+    }
+    const commit: Commit = this.#parts.session.commit(batch.units());
+    commit.durable.catch(() => {});
+    try {
+      const refusals = await commit.visible;
+      this.#apply.settleWhenDurable(batch, commit, refusals);
+      return refusals;
+    } catch (error) {
+      this.#apply.undo(batch, error);
+      return [];
+    }
+  }
+
+  /** False before `start`, while the store is being scanned, and from shutdown on. */
+  #executes(): boolean {
+    const { timing, dispatch, holding, draining } = this.#parts;
+    return timing !== undefined && dispatch !== undefined && !holding && !draining;
+  }
+
+  #hasMoreWork(): boolean {
+    const { inbox, timing } = this.#parts;
+    if (!inbox.isEmpty) return true;
+    if (!this.#executes()) return false;
+    return timing !== undefined && (timing.moreDue || timing.canAdmit());
+  }
+
+  /** One alarm for everything that time alone can bring about. */
+  #sleepUntilNextExpiry(): void {
+    const { clock, timing, dispatch, ready, pruning } = this.#parts;
+    this.#disarm?.();
+    const executes = this.#executes();
+    this.#armedWallMs = Math.min(
+      executes && timing !== undefined ? timing.nextWakeMs : Number.POSITIVE_INFINITY,
+      pruning.nextAtMs,
+    );
+    this.#armedMonotonicMs = Math.min(
+      dispatch?.nextDeadlineMs ?? Number.POSITIVE_INFINITY,
+      executes ? ready.nextTokenAt(clock.monotonic()) : Number.POSITIVE_INFINITY,
+    );
+    this.#disarm = clock.arm(
+      { wallMs: this.#armedWallMs, monotonicMs: this.#armedMonotonicMs },
+      () => {
+        this.#disarm = undefined;
+        this.wake();
+      },
+    );
+  }
+
+  /** The store is gone or an invariant is broken: nothing more is begun, everybody waiting is told. */
+  #fail(error: unknown): void {
+    this.#parts.fail(error);
+    this.#disarm?.();
+    this.#disarm = undefined;
+  }
+
+  /** Resolves when all that was visible before is durable. */
+  get durable(): Promise<unknown> {
+    return this.#apply.durable;
+  }
+
+  /** Resolves a little later, for one who waits until the loop is not busy. */
+  rest(): Promise<void> {
+    return nextTurn();
+  }
+
+  /** Stops for good. */
+  close(): void {
+    this.#disarm?.();
+    this.#disarm = undefined;
+  }
+}

@@ -1,0 +1,339 @@
+/**
+ * Runs handlers as functions in this process, on its one thread.
+ *
+ *   start → queued ──→ entered ──→ ended
+ *              │           └─ end() ─→ zombie: reported lost, slot freed, its late end is dropped
+ *              └─ recall() ─→ returned
+ *
+ * 1. `entered + queued ≤ slots`; zombies hold no slot, but with as many of them as slots nothing starts.
+ * 2. Reports leave in one batch a microtask, never from inside a call. An empty batch says that capacity is back.
+ */
+import type { Clock } from '../clock/clock.js';
+import { type AbortReason, UnknownHandlerError } from '../core/errors.js';
+import type { Duration } from '../core/units.js';
+import { RunContext, type Surroundings } from './context.js';
+import type { Executor, ExecutorHost, Report, Run } from './executor.js';
+import { failureOf } from './failure.js';
+import { type HandlerMap, HandlerTable } from './handler.js';
+import { MAIN_WORKER_ID } from './worker-id.js';
+
+export interface InProcessOptions {
+  readonly handlers: HandlerMap;
+  /** Handlers entered at once, ≥ 1. */
+  readonly slots: number;
+}
+
+class Entered {
+  readonly ctx: RunContext;
+  /** Calls of ctx.sleep that have not ended. */
+  sleeps = 0;
+  /** Counts no more towards the unsettled: ended, given up, or a zombie. */
+  uncounted = false;
+  state: 'running' | 'zombie' | 'ended' = 'running';
+
+  constructor(ctx: RunContext) {
+    this.ctx = ctx;
+  }
+}
+
+export class InProcessExecutor implements Executor {
+  readonly handlers: ReadonlyMap<string, readonly number[]>;
+  readonly slots: number;
+  readonly #table: HandlerTable;
+  readonly #surroundings = new InProcessSurroundings(this);
+  #host: ExecutorHost | undefined;
+  readonly #queue: Run[] = [];
+  readonly #entered = new Map<number, Entered>();
+  #zombies = 0;
+  /** Nothing starts until a zombie ends; logged once. */
+  #blocked = false;
+  #unsettled = 0;
+  /** All pending calls of ctx.sleep, which the clock counts as sleepers too. */
+  #sleeps = 0;
+  #reports: Report[] = [];
+  #flushQueued = false;
+  #closed = false;
+
+  /** @throws InvalidArgumentError */
+  constructor(options: InProcessOptions) {
+    this.#table = new HandlerTable(options.handlers);
+    this.handlers = this.#table.list();
+    this.slots = options.slots;
+  }
+
+  open(host: ExecutorHost): Promise<void> {
+    this.#host = host;
+    this.#surroundings.open(host);
+    return Promise.resolve();
+  }
+
+  get zombies(): number {
+    return this.#zombies;
+  }
+
+  capacity(): number {
+    if (this.#closed || this.#zombies >= this.slots) return 0;
+    return Math.max(0, this.slots - this.#entered.size - this.#queue.length);
+  }
+
+  start(runs: readonly Run[]): void {
+    for (const run of runs) this.#queue.push(run);
+    this.#queueFlush();
+  }
+
+  #queueFlush(): void {
+    if (this.#flushQueued) return;
+    this.#flushQueued = true;
+    queueMicrotask(() => this.#flush());
+  }
+
+  /** Enters what is queued, then reports. A handler may call back: `recall` empties the queue at once. */
+  #flush(): void {
+    for (let run = this.#queue.shift(); run !== undefined; run = this.#queue.shift()) {
+      if (this.#closed || this.#zombies >= this.slots) this.#return(run);
+      else this.#enter(run);
+    }
+    this.#flushQueued = false;
+    const reports = this.#reports;
+    this.#reports = [];
+    this.#host?.report(reports);
+  }
+
+  #return(run: Run): void {
+    this.#reports.push({ kind: 'returned', runId: run.runId });
+  }
+
+  #enter(run: Run): void {
+    const host = this.#host as ExecutorHost;
+    const { runId } = run;
+    this.#reports.push({
+      kind: 'entered',
+      runId,
+      atMs: host.clock.now(),
+      workerId: MAIN_WORKER_ID,
+    });
+    const ctx = new RunContext(run, this.#surroundings);
+    const entered = new Entered(ctx);
+    this.#entered.set(runId, entered);
+    this.#unsettled++;
+    try {
+      const handler = this.#table.get(run.handler, run.handlerVersion);
+      if (handler === undefined) {
+        throw new UnknownHandlerError(
+          `handler '${run.handler}' version ${run.handlerVersion} is not among this process's handlers`,
+        );
+      }
+      const result: unknown = handler(host.codec.decode(run.payload), ctx);
+      if (isThenable(result)) {
+        Promise.resolve(result).then(
+          (value) => this.#succeed(runId, entered, value),
+          (error) => this.#fail(runId, entered, error),
+        );
+      } else {
+        this.#succeed(runId, entered, result);
+      }
+    } catch (error) {
+      this.#fail(runId, entered, error);
+    }
+  }
+
+  #succeed(runId: number, entered: Entered, value: unknown): void {
+    const host = this.#host as ExecutorHost;
+    let result: Uint8Array | undefined;
+    try {
+      if (value !== undefined) result = host.codec.encode(value, 'result');
+    } catch (error) {
+      this.#fail(runId, entered, error);
+      return;
+    }
+    if (!this.#settle(runId, entered)) return;
+    this.#report({ kind: 'succeeded', runId, atMs: host.clock.now(), result });
+  }
+
+  #fail(runId: number, entered: Entered, thrown: unknown): void {
+    if (!this.#settle(runId, entered)) return;
+    const atMs = (this.#host as ExecutorHost).clock.now();
+    this.#report({ kind: 'failed', runId, atMs, ...failureOf(thrown) });
+  }
+
+  #report(report: Report): void {
+    this.#reports.push(report);
+    this.#queueFlush();
+  }
+
+  /** The handler has ended; false when nobody asks any more. */
+  #settle(runId: number, entered: Entered): boolean {
+    this.#uncount(entered);
+    const { state } = entered;
+    entered.state = 'ended';
+    if (state === 'running') {
+      this.#entered.delete(runId);
+      return true;
+    }
+    this.#zombies--;
+    if (this.#zombies < this.slots && this.#blocked) {
+      this.#blocked = false;
+      this.#queueFlush();
+    }
+    return false;
+  }
+
+  #uncount(entered: Entered): void {
+    if (entered.uncounted) return;
+    entered.uncounted = true;
+    if (entered.sleeps === 0) this.#unsettled--;
+  }
+
+  abort(runId: number, why: AbortReason, message: string): void {
+    const entered = this.#entered.get(runId);
+    if (entered !== undefined) entered.ctx.abort(why, message);
+    else this.#takeBack((run) => run.runId === runId);
+  }
+
+  end(runId: number): void {
+    const entered = this.#entered.get(runId);
+    if (entered === undefined) {
+      this.#takeBack((run) => run.runId === runId);
+      return;
+    }
+    this.#giveUp(
+      runId,
+      entered,
+      'ended',
+      'its grace is over, and a handler in-process cannot be ended',
+    );
+    if (this.#zombies < this.slots || this.#blocked) return;
+    this.#blocked = true;
+    const { log } = this.#host as ExecutorHost;
+    log.error(
+      { zombies: this.#zombies, slots: this.slots },
+      'as many handlers were given up as there are slots: nothing starts until one of them ends',
+    );
+  }
+
+  #giveUp(runId: number, entered: Entered, blame: 'ended' | 'displaced', why: string): void {
+    this.#entered.delete(runId);
+    this.#uncount(entered);
+    entered.state = 'zombie';
+    this.#zombies++;
+    const message = `the run was given up: ${why}`;
+    const error = { name: 'Error', message };
+    this.#report({ kind: 'lost', runId, entered: true, blame, error });
+  }
+
+  recall(): void {
+    this.#takeBack(() => true);
+  }
+
+  #takeBack(which: (run: Run) => boolean): void {
+    const queue = this.#queue.splice(0);
+    for (const run of queue) {
+      if (which(run)) this.#return(run);
+      else this.#queue.push(run);
+    }
+    if (this.#queue.length < queue.length) this.#queueFlush();
+  }
+
+  /** Handlers that sleep on the clock itself, not by ctx.sleep, are known by the clock's own count alone. */
+  unsettledHandlers(): number {
+    const clock = this.#host?.clock as (Clock & { readonly sleepers?: number }) | undefined;
+    const sleepers = Math.max(0, (clock?.sleepers ?? 0) - this.#sleeps);
+    return Math.max(0, this.#unsettled - sleepers) + this.#queue.length;
+  }
+
+  giveUpOnHandlers(): void {
+    for (const entered of this.#entered.values()) {
+      if (entered.sleeps === 0) this.#uncount(entered);
+    }
+  }
+
+  /** @internal A call of ctx.sleep begins (+1) or ends (−1). */
+  countSleep(ctx: RunContext, change: 1 | -1): void {
+    this.#sleeps += change;
+    const entered = this.#entered.get(ctx.run.runId);
+    if (entered === undefined || entered.ctx !== ctx) return;
+    const before = entered.sleeps;
+    entered.sleeps += change;
+    if (entered.uncounted) return;
+    if (before === 0) this.#unsettled--;
+    else if (entered.sleeps === 0) this.#unsettled++;
+  }
+
+  /** @internal */
+  heartbeat(ctx: RunContext, progress: unknown): void {
+    const host = this.#host as ExecutorHost;
+    const bytes = progress === undefined ? undefined : host.codec.encode(progress, 'progress');
+    const { runId } = ctx.run;
+    if (this.#entered.get(runId)?.ctx !== ctx) return;
+    this.#report({ kind: 'progress', runId, progress: bytes });
+  }
+
+  /** Handlers cannot be ended; those that still run become zombies, and are reported lost, as displaced. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.recall();
+    for (const [runId, entered] of [...this.#entered]) {
+      this.#giveUp(runId, entered, 'displaced', 'the scheduler stopped');
+    }
+    // The reports leave in a microtask that was queued before this one.
+    await Promise.resolve();
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  if (typeof value !== 'object' && typeof value !== 'function') return false;
+  return value !== null && typeof (value as { then?: unknown }).then === 'function';
+}
+
+class InProcessSurroundings implements Surroundings {
+  readonly #executor: InProcessExecutor;
+  #host: ExecutorHost | undefined;
+
+  constructor(executor: InProcessExecutor) {
+    this.#executor = executor;
+  }
+
+  open(host: ExecutorHost): void {
+    this.#host = host;
+  }
+
+  get log(): ExecutorHost['log'] {
+    return this.#opened.log;
+  }
+
+  get #opened(): ExecutorHost {
+    return this.#host as ExecutorHost;
+  }
+
+  clockOf(): Clock {
+    return this.#opened.clock;
+  }
+
+  async sleep(ctx: RunContext, duration: Duration): Promise<void> {
+    this.#executor.countSleep(ctx, 1);
+    try {
+      await this.#opened.clock.sleep(duration, { signal: ctx.signal });
+    } finally {
+      this.#executor.countSleep(ctx, -1);
+    }
+  }
+
+  heartbeat(ctx: RunContext, progress: unknown): void {
+    this.#executor.heartbeat(ctx, progress);
+  }
+
+  schedule(
+    ctx: RunContext,
+    handler: string,
+    payload: unknown,
+    options: object | undefined,
+  ): Promise<unknown> {
+    const { taskId, tenant } = ctx.run;
+    return this.#opened.schedule({ taskId, tenant, handler, payload, options });
+  }
+
+  decode(bytes: Uint8Array): unknown {
+    return this.#opened.codec.decode(bytes);
+  }
+}

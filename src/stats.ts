@@ -1,0 +1,72 @@
+/** `stats()`: counts by state, lateness, and how full each bound is. */
+import type { Engine, LatenessStats } from './engine/engine.js';
+import type { ResolvedOptions } from './options.js';
+import type { StateCounts, StoreCounts } from './store/store.js';
+
+/** How full a bound is. */
+export interface Bound {
+  readonly current: number;
+  readonly limit: number | undefined;
+}
+
+export interface Stats extends StateCounts {
+  /** The same by tenant. */
+  readonly tenants: Readonly<Record<string, StateCounts>>;
+  /** Of work that was allowed to start when it was due; since `start`. */
+  readonly latenessMs: LatenessStats;
+  readonly bounds: {
+    readonly maxReady: Bound;
+    readonly maxUnflushedBytes: Bound;
+    readonly slots: Bound;
+    readonly tenants: Readonly<Record<string, Readonly<Record<string, Bound>>>>;
+    readonly handlers: Readonly<Record<string, Readonly<Record<string, Bound>>>>;
+  };
+  /** Ready occurrences that no worker here can run, by 'handler@version'. */
+  readonly waitingVersions: Readonly<Record<string, number>>;
+  /** In-process handlers that were given up but have not ended. */
+  readonly zombies: number;
+  /** Events that a full listener queue lost. */
+  readonly listenerDrops: number;
+  /** Due, but held in compact form until their lane has room. */
+  readonly overdue: number;
+  readonly nextDueAt: Date | undefined;
+}
+
+export function statsOf(
+  counts: StoreCounts,
+  engine: Engine,
+  listenerDrops: number,
+  options: ResolvedOptions,
+): Stats {
+  const { figures } = engine;
+  const { pending, ready, running, deadLetters } = counts;
+  const tenants: Record<string, StateCounts> = {};
+  for (const [tenant, of] of counts.tenants) {
+    tenants[tenant] = {
+      pending: of.pending,
+      ready: of.ready,
+      running: of.running,
+      deadLetters: of.deadLetters,
+    };
+  }
+  return {
+    pending,
+    ready,
+    running,
+    deadLetters,
+    tenants,
+    latenessMs: engine.lateness(),
+    bounds: {
+      maxReady: { current: figures.ready, limit: options.maxReady },
+      maxUnflushedBytes: { current: figures.unflushedBytes, limit: options.maxUnflushedBytes },
+      slots: { current: figures.running, limit: figures.slots },
+      tenants: figures.tenants,
+      handlers: figures.handlers,
+    },
+    waitingVersions: Object.fromEntries(figures.waitingVersions),
+    zombies: figures.zombies,
+    listenerDrops,
+    overdue: figures.overdue,
+    nextDueAt: engine.nextDueMs === undefined ? undefined : new Date(engine.nextDueMs),
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * A hash index from keys that live in rows to the rows' numbers: open addressing with linear probing and
+ * deletion by backward shift. It is cut into 1024 shards that grow one by one, each at its own load, so that
+ * no insert waits for more than one shard's doubling (20,000 entries at 20 million in all, about 2 ms).
+ *
+ *   hash u32:  shard 10 bits | fingerprint 5 bits | … home slot (low bits, as many as the shard needs)
+ *   slot u32:  fingerprint 5 bits | row 27 bits          0: empty
+ */
+import { assert } from '../../core/assert.js';
+
+const SHARDS = 1024;
+const SHARD_SHIFT = 22;
+const FINGERPRINT_SHIFT = 10;
+const FINGERPRINT = 0xf800_0000;
+const ROW = 0x07ff_ffff;
+const SLOTS_MIN = 8;
+
+export class RowIndex {
+  readonly #hashOf: (row: number) => number;
+  readonly #isMatch: (row: number) => boolean;
+  readonly #shards: (Uint32Array | undefined)[] = new Array(SHARDS).fill(undefined);
+  readonly #counts = new Uint32Array(SHARDS);
+  #slots = 0;
+
+  /**
+   * @param hashOf the hash of a row's key, well mixed
+   * @param isMatch whether the row has the key looked for, which the caller keeps at hand
+   */
+  constructor(hashOf: (row: number) => number, isMatch: (row: number) => boolean) {
+    this.#hashOf = hashOf;
+    this.#isMatch = isMatch;
+  }
+
+  get bytes(): number {
+    return this.#slots * 4;
+  }
+
+  /** The row whose key is the one looked for, 0 for none. O(1), about one row is read. */
+  find(hash: number): number {
+    const slots = this.#shards[hash >>> SHARD_SHIFT];
+    if (slots === undefined) return 0;
+    const mask = slots.length - 1;
+    const fingerprint = hash << FINGERPRINT_SHIFT;
+    for (let at = hash & mask; ; at = (at + 1) & mask) {
+      const slot = slots[at];
+      if (slot === 0) return 0;
+      if (((slot ^ fingerprint) & FINGERPRINT) === 0 && this.#isMatch(slot & ROW)) {
+        return slot & ROW;
+      }
+    }
+  }
+
+  /** The key must not be there yet. */
+  insert(hash: number, row: number): void {
+    const shard = hash >>> SHARD_SHIFT;
+    let slots = this.#shards[shard];
+    const count = this.#counts[shard] + 1;
+    if (slots === undefined) {
+      slots = this.#resize(shard, SLOTS_MIN);
+    } else if (count > slots.length * loadMax(shard)) {
+      slots = this.#resize(shard, slots.length * 2);
+    }
+    this.#counts[shard] = count;
+    place(slots, hash, row);
+  }
+
+  /** The row must be there, under this hash. */
+  remove(hash: number, row: number): void {
+    const shard = hash >>> SHARD_SHIFT;
+    const slots = this.#shards[shard];
+    assert(slots !== undefined, 'a row is removed from the shard that it was put into');
+    const mask = slots.length - 1;
+    let at = hash & mask;
+    while ((slots[at] & ROW) !== row) {
+      assert(slots[at] !== 0, 'a row that is removed is in the index');
+      at = (at + 1) & mask;
+    }
+    this.#counts[shard] -= 1;
+    this.#closeGap(slots, at);
+    const wanted = slots.length / 8;
+    if (wanted >= SLOTS_MIN && this.#counts[shard] < wanted) this.#resize(shard, slots.length / 2);
+  }
+
+  /** Moves back those that were pushed past the gap, so that no search ends at it too early. */
+  #closeGap(slots: Uint32Array, gapAt: number): void {
+    const mask = slots.length - 1;
+    let gap = gapAt;
+    for (let at = (gap + 1) & mask; slots[at] !== 0; at = (at + 1) & mask) {
+      const home = this.#hashOf(slots[at] & ROW) & mask;
+      if (((at - home) & mask) < ((at - gap) & mask)) continue;
+      slots[gap] = slots[at];
+      gap = at;
+    }
+    slots[gap] = 0;
+  }
+
+  #resize(shard: number, length: number): Uint32Array {
+    const before = this.#shards[shard];
+    const slots = new Uint32Array(length);
+    this.#shards[shard] = slots;
+    this.#slots += length - (before?.length ?? 0);
+    if (before !== undefined) {
+      for (let at = 0; at < before.length; at++) {
+        const row = before[at] & ROW;
+        if (row !== 0) place(slots, this.#hashOf(row), row);
+      }
+    }
+    return slots;
+  }
+}
+
+/** 0.6 to 0.8, different for each shard: all hold about as many, and must not all double at once. */
+function loadMax(shard: number): number {
+  return 0.6 + (0.2 * shard) / SHARDS;
+}
+
+function place(slots: Uint32Array, hash: number, row: number): void {
+  const mask = slots.length - 1;
+  let at = hash & mask;
+  while (slots[at] !== 0) at = (at + 1) & mask;
+  slots[at] = ((hash << FINGERPRINT_SHIFT) & FINGERPRINT) | row;
+}
+
+/** Spreads the bits of a u32 (the finalizer of MurmurHash3). */
+export function mix32(value: number): number {
+  let h = value;
+  h = Math.imul(h ^ (h >>> 16), 0x85eb_ca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2_ae35);
+  return (h ^ (h >>> 16)) >>> 0;
+}
+
+/** Takes one more word into a hash; finish with `mix32`. */
+export function addWord(hash: number, word: number): number {
+  const h = Math.imul(hash ^ Math.imul(word, 0xcc9e_2d51), 0x1b87_3593);
+  return (h ^ (h >>> 15)) | 0;
+}
+
+export function addText(hash: number, text: string): number {
+  let h = hash;
+  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x0100_0193);
+  return addWord(h, text.length);
+}

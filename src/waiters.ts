@@ -1,0 +1,100 @@
+/** Those who wait for the end of a task's latest occurrence. */
+import { sleepOn } from './clock/system.js';
+import type { Clock } from './clock/clock.js';
+import type { TaskEvent } from './core/effect.js';
+import { TaskNotFoundError, WaitTimeoutError } from './core/errors.js';
+import { isTerminal, type OccurrenceRecord } from './core/model.js';
+import type { StoreSession } from './store/store.js';
+
+/** Events after which the latest occurrence may have ended, or be another one. */
+const TELLING = new Set([
+  'scheduled',
+  'succeeded',
+  'deadLettered',
+  'quarantined',
+  'cancelled',
+  'skipped',
+  'missed',
+]);
+
+interface Waiter {
+  readonly look: () => void;
+  readonly fail: (error: unknown) => void;
+}
+
+export class Waiters {
+  readonly #session: StoreSession;
+  readonly #clock: Clock;
+  readonly #byTask = new Map<string, Set<Waiter>>();
+
+  constructor(session: StoreSession, clock: Clock) {
+    this.#session = session;
+    this.#clock = clock;
+  }
+
+  /** Something happened to a task, and is durable. */
+  heard(event: TaskEvent): void {
+    if (this.#byTask.size === 0 || !TELLING.has(event.type)) return;
+    for (const waiter of this.#byTask.get(event.taskId) ?? []) waiter.look();
+  }
+
+  /** Nobody will be heard any more. */
+  failAll(error: unknown): void {
+    for (const waiters of [...this.#byTask.values()]) {
+      for (const waiter of [...waiters]) waiter.fail(error);
+    }
+  }
+
+  /**
+   * @throws TaskNotFoundError, WaitTimeoutError, or the signal's reason
+   */
+  wait(
+    taskId: string,
+    timeoutMs: number | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<OccurrenceRecord> {
+    return new Promise((resolve, reject) => {
+      const timer = new AbortController();
+      const waiters = this.#byTask.get(taskId) ?? new Set();
+      const finish = (settle: () => void): void => {
+        waiters.delete(waiter);
+        if (waiters.size === 0) this.#byTask.delete(taskId);
+        signal?.removeEventListener('abort', onAbort);
+        timer.abort();
+        settle();
+      };
+      const fail = (error: unknown): void => finish(() => reject(error));
+      const onAbort = (): void => fail(signal?.reason);
+      const look = (): void => {
+        this.#latest(taskId).then((latest) => {
+          if (isTerminal(latest.state)) finish(() => resolve(latest));
+        }, fail);
+      };
+      const waiter = { look, fail };
+      // Known before the first look, so that no end falls between the two.
+      this.#byTask.set(taskId, waiters.add(waiter));
+      if (signal?.aborted) {
+        onAbort();
+        return;
+      }
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (timeoutMs !== undefined) {
+        sleepOn(this.#clock, timeoutMs, timer.signal).then(
+          () => fail(new WaitTimeoutError(`wait: task ${taskId} did not end in ${timeoutMs} ms`)),
+          () => {},
+        );
+      }
+      look();
+    });
+  }
+
+  async #latest(taskId: string): Promise<OccurrenceRecord> {
+    const [view] = await this.#session.views([taskId]);
+    const id = view?.task.lastOccurrenceId;
+    const latest =
+      view?.live.find((occurrence) => occurrence.id === id) ??
+      (id === undefined ? undefined : await this.#session.occurrence(id));
+    if (latest === undefined) throw new TaskNotFoundError(`wait: no task ${taskId}`);
+    return latest;
+  }
+}
