@@ -2,7 +2,7 @@
 import { integerOf, numberOf, oneOf, optionsOf, positiveDurationMs, refuse, textOf } from './check.js';
 import { InvalidArgumentError } from './core/errors.js';
 import type { Catchup, Overlap, Policies } from './core/model.js';
-import { isSchedule, once, type Schedule, scheduleKey } from './core/schedule.js';
+import { once, type Schedule, scheduleKey, toSchedule } from './core/schedule.js';
 import { type Duration, type Instant, parseDurationMs, parseInstantMs } from './core/units.js';
 
 /** When a task runs: at most one of the three; none: now. */
@@ -216,10 +216,7 @@ function whenOf(
     return { schedule: once(nowMs + delayMs), text: () => `delay ${delayMs}` };
   }
   if (options.schedule !== undefined) {
-    const { schedule } = options;
-    if (!isSchedule(schedule)) {
-      refuse('schedule', schedule, 'what fixedRate, fixedDelay or cron return');
-    }
+    const schedule = toSchedule(options.schedule);
     return { schedule, text: () => scheduleKey(schedule) };
   }
   return undefined;

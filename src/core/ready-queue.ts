@@ -68,7 +68,7 @@ const WEIGHT_MAX = 1000;
 /** Virtual time is set back to 0 before the steps of heavy tenants would be lost in rounding. */
 const VIRTUAL_MAX = 2 ** 30;
 const IDLE_DROPS_A_TAKE = 256;
-const SPARE_MAX = 1024;
+const SPARE_MAX = 4096;
 
 type Head = Pick<ReadyEntry, 'tenant' | 'handler'>;
 

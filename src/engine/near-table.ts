@@ -1,9 +1,9 @@
 /**
- * Every occurrence that timing knows in memory, in typed arrays: 60 bytes a row and about 3 of hash index.
+ * Every occurrence that timing knows in memory, in typed arrays: 56 bytes a row and about 5 of hash index.
  *
- *   words of a row (u32)    0–3 task id · 4 generation · 5 link to the next row of the bucket, or free row
- *                           6 lane · 7 stamp · 8 used 1 bit | kind 2 bits | priority 4 bits | flags 8 bits
- *   numbers of a row (f64)  0 ordinal · 1 due · 2 wheel handle
+ *   words of a row (u32)  0–3 task id · 4 generation · 5 link to the next row of the bucket, or free row
+ *                         6 lane 24 bits | flags 8 bits · 7 stamp 25 bits | priority 4 | kind 2 | used 1
+ *                         8–9 ordinal (f64) · 10–11 due (f64) · 12–13 wheel handle (f64)
  *
  * A link is a slot + 1, 0 ends a chain. Rows and buckets come in chunks, and the index grows by one bucket at a
  * time (linear hashing, Litwin 1980), so no insertion copies the table. Memory is reused, never given back.
@@ -29,19 +29,24 @@ export interface NearFields {
 const CHUNK_BITS = 13;
 const CHUNK = 1 << CHUNK_BITS;
 const IN_CHUNK = CHUNK - 1;
-const WORDS = 9;
-const NUMBERS = 3;
+const WORDS = 14;
 const GENERATION = 4;
 const LINK = 5;
 const LANE = 6;
-const STAMP = 7;
-const META = 8;
-const ORDINAL = 0;
-const DUE = 1;
-const HANDLE = 2;
-const BYTES_A_ROW = 4 * WORDS + 8 * NUMBERS;
-/** Rows a bucket. More saves memory and costs steps along chains: 1.6 on average for a row that is there. */
-const LOAD = 1.25;
+const META = 7;
+/** Of the words seen as f64. */
+const NUMBERS = WORDS / 2;
+const ORDINAL = 4;
+const DUE = 5;
+const HANDLE = 6;
+const LANES_MAX = 2 ** 24;
+const USED = 1;
+const KIND_BIT = 1;
+const PRIORITY_BIT = 3;
+const STAMP_BIT = 7;
+const STAMP_MASK = -1 << STAMP_BIT;
+/** Rows a bucket. More saves memory and costs steps along chains: 1.4 on average for a row that is there. */
+const LOAD = 0.8;
 /** Slots are u32 and links are slots + 1. */
 const ROWS_MAX = 2 ** 32 - 2;
 
@@ -66,7 +71,7 @@ export class NearTable {
 
   /** Bytes of all arrays. */
   get bytes(): number {
-    return this.#words.length * CHUNK * BYTES_A_ROW + this.#heads.length * CHUNK * 4;
+    return this.#words.length * CHUNK * WORDS * 4 + this.#heads.length * CHUNK * 4;
   }
 
   /** Enters the occurrence, or updates its fields when it is here; its slot. The id is well formed. O(1). */
@@ -80,8 +85,13 @@ export class NearTable {
     const numbers = this.#numbers[slot >>> CHUNK_BITS];
     const at = (slot & IN_CHUNK) * WORDS;
     const to = (slot & IN_CHUNK) * NUMBERS;
-    words[at + LANE] = fields.lane;
-    words[at + META] = 1 | (this.#key.kind << 1) | (fields.priority << 3) | (fields.flags << 7);
+    assert(fields.lane < LANES_MAX, `lane ${fields.lane} is too great a number`);
+    words[at + LANE] = (fields.lane << 8) | fields.flags;
+    words[at + META] =
+      (words[at + META] & STAMP_MASK) |
+      (fields.priority << PRIORITY_BIT) |
+      (this.#key.kind << KIND_BIT) |
+      USED;
     numbers[to + DUE] = fields.dueAt;
     numbers[to + HANDLE] = fields.handle;
     return slot;
@@ -97,8 +107,7 @@ export class NearTable {
     const words = this.#used(slot);
     const at = (slot & IN_CHUNK) * WORDS;
     this.#unlink(slot);
-    words[at + META] = 0;
-    words[at + STAMP]++;
+    words[at + META] = (words[at + META] & STAMP_MASK) + (1 << STAMP_BIT);
     words[at + LINK] = this.#free;
     this.#free = slot + 1;
     this.#usedIn[slot >>> CHUNK_BITS]--;
@@ -121,25 +130,25 @@ export class NearTable {
   }
 
   lane(slot: number): number {
-    return this.#word(slot, LANE);
+    return this.#word(slot, LANE) >>> 8;
   }
 
   priority(slot: number): number {
-    return (this.#word(slot, META) >>> 3) & 0xf;
+    return (this.#word(slot, META) >>> PRIORITY_BIT) & 0xf;
   }
 
   flags(slot: number): number {
-    return this.#word(slot, META) >>> 7;
+    return this.#word(slot, LANE) & 0xff;
   }
 
   setFlags(slot: number, flags: number): void {
     const words = this.#used(slot);
-    const at = (slot & IN_CHUNK) * WORDS + META;
-    words[at] = (words[at] & 0x7f) | (flags << 7);
+    const at = (slot & IN_CHUNK) * WORDS + LANE;
+    words[at] = (words[at] & ~0xff) | flags;
   }
 
   kind(slot: number): OccurrenceKind {
-    return KINDS[(this.#word(slot, META) >>> 1) & 3];
+    return KINDS[(this.#word(slot, META) >>> KIND_BIT) & 3];
   }
 
   generation(slot: number): number {
@@ -153,7 +162,7 @@ export class NearTable {
   /** Grows when the slot is freed: who kept slot and stamp can tell whether they still mean the same. */
   stamp(slot: number): number {
     assert(slot < this.#rows, `slot ${slot} was never given out`);
-    return this.#words[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * WORDS + STAMP];
+    return this.#words[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * WORDS + META] >>> STAMP_BIT;
   }
 
   taskIdOf(slot: number): string {
@@ -163,7 +172,7 @@ export class NearTable {
   occurrenceIdOf(slot: number): string {
     const words = this.#used(slot);
     const at = (slot & IN_CHUNK) * WORDS;
-    const kind = (words[at + META] >>> 1) & 3;
+    const kind = (words[at + META] >>> KIND_BIT) & 3;
     return formatOccurrenceId(words, at, words[at + GENERATION], kind, this.#number(slot, ORDINAL));
   }
 
@@ -176,7 +185,7 @@ export class NearTable {
         const words = this.#words[chunk];
         const end = Math.min(this.#rows, (chunk + 1) * CHUNK);
         for (; slot < end; slot++) {
-          if (words[(slot & IN_CHUNK) * WORDS + META] !== 0) return slot;
+          if ((words[(slot & IN_CHUNK) * WORDS + META] & USED) !== 0) return slot;
         }
       }
       slot = (chunk + 1) * CHUNK;
@@ -188,7 +197,7 @@ export class NearTable {
   #used(slot: number): Uint32Array {
     const words = this.#words[slot >>> CHUNK_BITS];
     assert(
-      words !== undefined && words[(slot & IN_CHUNK) * WORDS + META] !== 0,
+      words !== undefined && (words[(slot & IN_CHUNK) * WORDS + META] & USED) !== 0,
       `slot ${slot} is not in use`,
     );
     return words;
@@ -224,7 +233,7 @@ export class NearTable {
         words[at + 1] === key[1] &&
         words[at] === key[0] &&
         words[at + GENERATION] === key[4] &&
-        ((words[at + META] >>> 1) & 3) === kind &&
+        ((words[at + META] >>> KIND_BIT) & 3) === kind &&
         this.#numbers[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * NUMBERS + ORDINAL] === ordinal
       ) {
         return slot;
@@ -239,7 +248,8 @@ export class NearTable {
     const slot = this.#allocate();
     const words = this.#words[slot >>> CHUNK_BITS];
     const at = (slot & IN_CHUNK) * WORDS;
-    words.set(this.#key.words, at);
+    const key = this.#key.words;
+    for (let i = 0; i <= GENERATION; i++) words[at + i] = key[i];
     this.#numbers[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * NUMBERS + ORDINAL] = this.#key.ordinal;
     const bucket = this.#bucketOf(hash);
     const heads = this.#heads[bucket >>> CHUNK_BITS];
@@ -259,8 +269,9 @@ export class NearTable {
     const slot = this.#rows++;
     assert(slot < ROWS_MAX, 'the near table is full');
     if ((slot & IN_CHUNK) === 0) {
-      this.#words.push(new Uint32Array(CHUNK * WORDS));
-      this.#numbers.push(new Float64Array(CHUNK * NUMBERS));
+      const buffer = new ArrayBuffer(CHUNK * WORDS * 4);
+      this.#words.push(new Uint32Array(buffer));
+      this.#numbers.push(new Float64Array(buffer));
       this.#usedIn.push(0);
     }
     return slot;
@@ -269,7 +280,7 @@ export class NearTable {
   #hashOfRow(slot: number): number {
     const words = this.#words[slot >>> CHUNK_BITS];
     const at = (slot & IN_CHUNK) * WORDS;
-    const kind = (words[at + META] >>> 1) & 3;
+    const kind = (words[at + META] >>> KIND_BIT) & 3;
     const ordinal = this.#numbers[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * NUMBERS + ORDINAL];
     return hashOf(words, at, words[at + GENERATION], kind, ordinal);
   }

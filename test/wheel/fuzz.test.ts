@@ -4,7 +4,7 @@ import type { TimerWheel } from '../../src/wheel/timer-wheel.js';
 import { expectSound, openWheel, randomOf } from './helpers.js';
 
 /** Replay a failure with FUZZ_SEED=<seed> npx vitest run test/wheel/fuzz.test.ts */
-const SEED = Number(process.env['FUZZ_SEED'] ?? 20_260_131);
+const SEED = Number(process.env.FUZZ_SEED ?? 20_260_131);
 
 interface Shape {
   readonly name: string;

@@ -140,13 +140,18 @@ export const TOLD = {
   schedule: 6,
   /** runId, level, [fields, message] encoded */
   log: 7,
-  /** runId or 0 when unknown, whether the thread must be replaced, error */
+  /** runId, UNKNOWN_RUN or ENDED_RUN; whether the thread must be replaced; error */
   crashed: 8,
   /** runId: a handler that was given up has ended after all */
   settled: 9,
   /** runId 0: a batch was read of which nothing was entered */
   nothing: 10,
 } as const;
+
+/** Nobody knows which run crashed the thread. */
+export const UNKNOWN_RUN = 0;
+/** It was a run that had ended before: none of those entered. */
+export const ENDED_RUN = -1;
 
 /** Fields after the kind. */
 export const TOLD_FIELDS: readonly number[] = [2, 4, 6, 2, 3, 2, 5, 3, 3, 1, 1];

@@ -3,7 +3,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { realNowMs } from '../../clock/real-time.js';
 import { systemClock } from '../../clock/system.js';
 import { inNextTurn } from '../../clock/turn.js';
-import { assert } from '../../core/assert.js';
 import { toStoredError, UnknownHandlerError } from '../../core/errors.js';
 import { RunContext } from '../context.js';
 import type { PayloadCodec } from '../executor.js';
@@ -17,6 +16,8 @@ import {
   TellingWriter,
   type ThreadStart,
   TOLD,
+  UNKNOWN_RUN,
+  ENDED_RUN,
 } from './protocol.js';
 import { ENDED, ENDED_VOID, type SharedSlots } from './slots.js';
 import { ThreadSurroundings } from './thread-surroundings.js';
@@ -262,12 +263,11 @@ export class ThreadRuns {
     const isLive = culprit !== undefined && !culprit.hasEnded && !culprit.isGivenUp;
     const error = toStoredError(thrown);
     // A rejection of nobody's, or of one that has ended, harms no other run.
-    const isUnknown = culprit === undefined && this.#entered.size > 0;
-    const replace = fatal || isUnknown;
-    this.tell(TOLD.crashed, isLive ? culprit.sent.facts.runId : 0, replace, error);
+    const replace = fatal || (culprit === undefined && this.#entered.size > 0);
+    const guilty = culprit === undefined ? UNKNOWN_RUN : ENDED_RUN;
+    this.tell(TOLD.crashed, isLive ? culprit.sent.facts.runId : guilty, replace, error);
     if (replace) this.#isStopped = true;
     else if (isLive) {
-      assert(!culprit.hasEnded, 'only a run that is entered is given up');
       culprit.isGivenUp = true;
       culprit.ctx.abort('leaseLost', `the attempt was given up: ${error.message}`);
     }
