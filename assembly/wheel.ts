@@ -38,10 +38,13 @@ import {
   firstOccupied,
   isEmpty,
   link,
+  markEmpty,
   mend,
+  occupiedStripes,
   slotOf,
   spanBitsOf,
   startOf,
+  touchFirsts,
   unlink,
 } from './level';
 import { allocate, recordOf, release, restartIfEmpty } from './timers';
@@ -210,53 +213,62 @@ function work(now: u64, expiredMax: u32, movedMax: u32): bool {
 /** Expires the records of a slot of level 0; false when the bound stopped it. */
 function drain(slot: u32, expiredMax: u32): bool {
   let count = expired;
-  let any: usize = 1;
-  while (any != 0 && count < expiredMax) {
-    any = 0;
-    for (let stripe: u32 = 0; stripe < STRIPES; stripe++) {
-      const head = headAt(slot, stripe);
-      const record = <usize>load<u32>(head);
-      if (record == 0) continue;
-      if (count == expiredMax) break;
-      const next = nextOf(record);
-      store<u32>(head, next);
-      any |= next;
+  let stripes = occupiedStripes(slot);
+  while (stripes != 0) {
+    if (stripes & (stripes - 1)) touchFirsts(slot, stripes);
+    for (let rest = stripes; rest != 0; rest &= rest - 1) {
+      if (count == expiredMax) {
+        setExpired(count);
+        mend(slot);
+        return false;
+      }
+      const record = takeFirst(headAt(slot, ctz(rest)));
       putExpired(count, refOf(record));
       count += 1;
       release(record);
     }
+    stripes = occupiedStripes(slot);
   }
   setExpired(count);
-  return !mend(slot, STRIPES);
+  markEmpty(slot);
+  return true;
 }
 
 /** Moves records of the cascading slot down; false when the bound stopped it. */
 function cascade(movedMax: u32): bool {
   const slot = cascading;
   let count = moved;
-  let any: usize = isEmpty(slot) ? 0 : 1;
-  if (any == 0) {
-    cascading = NO_SLOT;
-    return true;
+  let stripes = occupiedStripes(slot);
+  if (stripes != 0) {
+    do {
+
+      for (let rest = stripes; rest != 0; rest &= rest - 1) {
+        if (count == movedMax) {
+          setMoved(count);
+          mend(slot);
+          return false;
+        }
+        const stripe = ctz(rest);
+        const record = takeFirst(headAt(slot, stripe));
+        link(record, slotOf(lowDueOf(record), cursor), stripe);
+        count += 1;
+      }
+      stripes = occupiedStripes(slot);
+    } while (stripes != 0);
+    setMoved(count);
+    markEmpty(slot);
   }
-  while (any != 0 && count < movedMax) {
-    any = 0;
-    for (let stripe: u32 = 0; stripe < STRIPES; stripe++) {
-      const head = headAt(slot, stripe);
-      const record = <usize>load<u32>(head);
-      if (record == 0) continue;
-      if (count == movedMax) break;
-      const next = nextOf(record);
-      store<u32>(head, next);
-      any |= next;
-      link(record, slotOf(lowDueOf(record), cursor), stripe);
-      count += 1;
-    }
-  }
-  setMoved(count);
-  if (mend(slot, STRIPES)) return false;
   cascading = NO_SLOT;
   return true;
+}
+
+/** The first record of a list, which then begins with the next one; `mend` sets that one's link. */
+// @ts-ignore: decorator
+@inline
+function takeFirst(head: usize): usize {
+  const record = <usize>load<u32>(head);
+  store<u32>(head, nextOf(record));
+  return record;
 }
 
 /** A lower bound of the earliest due tick, or u64.MAX_VALUE. O(levels). */

@@ -14,7 +14,7 @@ import { type ProgressStream, progressLine } from './load/progress.js';
 import { replayWorkload } from './load/replay.js';
 import { reportHtml } from './load/report-html.js';
 import { curveOf, figuresOf, type LoadResult } from './load/result.js';
-import { STORES } from './load/stores.js';
+import { openStore } from './load/stores.js';
 import { preloadWorkload, syntheticWorkload } from './load/synthetic.js';
 import { parseTrace, readTrace } from './load/trace.js';
 import type { Workload } from './load/workload.js';
@@ -56,7 +56,7 @@ export async function runLoadTest(
       lateness: board.lateness,
       rssBytesPeak: monitor.peaks.rssBytes,
       rssAnonBytesPeak: monitor.peaks.rssAnonBytes,
-      storeBytes: null,
+      storeBytes: measured.storeBytes,
       seed: options.seed,
     }),
     stray: tally.stray,
@@ -74,6 +74,7 @@ interface Measured {
   readonly untilMs: number;
   readonly createsPerSecond: number;
   readonly finishesPerSecond: number;
+  readonly storeBytes: number | null;
 }
 
 /** The run itself: store, load, drain, and read the store through for the audit. */
@@ -103,6 +104,7 @@ async function play(run: Run): Promise<Measured> {
     untilMs,
     createsPerSecond: (run.load.tasksTotal > 0 ? loading : storing).createdPerSecond,
     finishesPerSecond: draining.finishedPerSecond,
+    storeBytes: await run.store.bytes(),
   };
 }
 
@@ -118,9 +120,10 @@ async function prepare(options: LoadOptions, surroundings: Surroundings) {
     workMs: options.workMs,
   });
   board.publish();
+  const store = openStore(options.store);
   const errors: unknown[] = [];
   const scheduler = await Scheduler.open({
-    store: STORES[options.store](),
+    store,
     handlers: HANDLERS,
     workers: { threads: options.threads },
     retention: RETENTION,
@@ -140,7 +143,19 @@ async function prepare(options: LoadOptions, surroundings: Surroundings) {
   const progress = progressLine(surroundings.progress);
   const monitor = new Monitor({ board, audit, creator, clock, progress });
   const startedAt = new Date(startedAtMs);
-  return { clock, load, stored, board, scheduler, audit, creator, monitor, errors, startedAt };
+  return {
+    clock,
+    load,
+    stored,
+    board,
+    store,
+    scheduler,
+    audit,
+    creator,
+    monitor,
+    errors,
+    startedAt,
+  };
 }
 
 async function openWorkload(options: LoadOptions): Promise<Workload> {

@@ -8,14 +8,6 @@
  *    nothing else, neither other tenants nor its own tenant's other handlers.
  * 4. Limits are never exceeded: `running` ≤ maxConcurrency at a pick; picks in t seconds ≤ burst + rate × t.
  * 5. What it remembers of a tenant is gone once nothing of it waits or runs and its token bucket is full.
- *
- * Fairness is weighted round robin in its virtual-time form (self-clocked fair queueing, Golestani 1994): a
- * tenant's next turn is at tag = now + 1 / weight of virtual time, "now" being the tag of the turn taken last,
- * and the least tag is next. Against deficit round robin it needs no walk around a ring past tenants whose
- * only work waits for a closed handler, takes fractional weights as they are, and mixes turns more finely.
- * Tags live in a heap of lanes for each handler version, versions in one heap by their first lane; so closing
- * a handler is one step, however many tenants wait for it. Tags only grow, hence a lane's copy of its tenant's
- * tag may lag behind and is put right when it comes up.
  */
 import { assert } from './assert.js';
 import {
@@ -27,9 +19,9 @@ import {
   Tenant,
   TenantsByIdleEnd,
   Version,
-  VersionsByTurn,
 } from './lane.js';
 import { TokenBucket } from './token-bucket.js';
+import { Turns } from './turns.js';
 
 export type { ReadyEntry } from './lane.js';
 
@@ -65,8 +57,6 @@ const MAX_READY = 16_384;
 const LANE_MIN = 64;
 const WEIGHT_MIN = 0.001;
 const WEIGHT_MAX = 1000;
-/** Virtual time is set back to 0 before the steps of heavy tenants would be lost in rounding. */
-const VIRTUAL_MAX = 2 ** 30;
 const IDLE_DROPS_A_TAKE = 256;
 const SPARE_MAX = 4096;
 
@@ -77,7 +67,7 @@ export class ReadyQueue<T extends ReadyEntry> {
   readonly #laneMin: number;
   readonly #tenants = new Map<string, Tenant>();
   readonly #handlers = new Map<string, Handler>();
-  readonly #versions = new VersionsByTurn();
+  readonly #turns = new Turns();
   readonly #tokens = new GatesByToken();
   /** Tenants to be used again: making one for each task of many tenants would cost more than all else here. */
   readonly #spare: Tenant[] = [];
@@ -87,10 +77,6 @@ export class ReadyQueue<T extends ReadyEntry> {
   readonly #paused = new Set<string>();
   #isRunnable: (handler: string, version: number | undefined) => boolean = () => true;
   #size = 0;
-  /** Lanes that can start. */
-  #lanesOpen = 0;
-  #virtual = 0;
-  #turns = 0;
   #arrivals = 0;
   /** Arrivals before the last `take`. */
   #arrivalsSeen = 0;
@@ -109,7 +95,7 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** True when `take` may find something without the passing of time. */
   get canStart(): boolean {
-    return this.#lanesOpen > 0;
+    return this.#turns.lanesOpen > 0;
   }
 
   sizeOf(tenant: string): number {
@@ -145,7 +131,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     const usable = toRun?.usable ?? this.#usableIfMade(handler, version);
     const open = known?.open ?? this.#openIfMade(tenant);
     if (!usable || !open) return Math.max(0, min - held);
-    const lanes = this.#lanesOpen + (held === 0 ? 1 : 0);
+    const lanes = this.#turns.lanesOpen + (held === 0 ? 1 : 0);
     const share = Math.max(min, Math.floor(this.maxReady / lanes));
     const free = Math.max(2 * this.maxReady - this.#size, min - held);
     return Math.max(0, Math.min(share - held, free));
@@ -169,12 +155,15 @@ export class ReadyQueue<T extends ReadyEntry> {
       tenant.lanes.set(version, lane);
     }
     entry.throttled = false;
-    if (tenant.waiting === 0) this.#nextTurn(tenant);
+    // Without work it had no timer, so its token may have come unnoticed.
+    if (tenant.dry) this.#settle(tenant, this.#arrivalsSeen);
+    if (version.handler.dry) this.#settle(version.handler, this.#arrivalsSeen);
+    if (tenant.waiting === 0) this.#turns.assign(tenant);
     lane.push(entry, ++this.#arrivals);
     this.#count(lane, 1);
     if (lane.size === 1) {
       tenant.heads.push(lane);
-      if (tenant.open) this.#join(lane);
+      if (tenant.open) this.#turns.join(lane);
     } else if (entry.laneIndex === 0) tenant.heads.update(lane);
   }
 
@@ -199,7 +188,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#openAtTokens();
     this.#dropIdle(Math.max(IDLE_DROPS_A_TAKE, 2 * max));
     for (let picked = 0; picked < max; picked++) {
-      const tenant = this.#firstTenant();
+      const tenant = this.#turns.first();
       if (tenant === undefined) break;
       const lane = tenant.heads.firstUsable();
       assert(lane !== undefined, 'a tenant has its turn and nothing that can start');
@@ -225,28 +214,17 @@ export class ReadyQueue<T extends ReadyEntry> {
     return first === undefined ? Number.POSITIVE_INFINITY : Math.max(monotonicMs, first.wakeAtMs);
   }
 
-  #firstTenant(): Tenant | undefined {
-    for (;;) {
-      const version = this.#versions.top;
-      if (version === undefined) return undefined;
-      const lane = version.lanes.top as Lane;
-      if (lane.turn === lane.tenant.turn) return lane.tenant;
-      this.#catchUp(lane);
-    }
-  }
-
   #start(lane: Lane): ReadyEntry {
     const { tenant, version } = lane;
     const { handler } = version;
     const arrival = lane.headArrival;
-    this.#virtual = Math.max(this.#virtual, tenant.tag);
-    this.#nextTurn(tenant);
+    this.#turns.had(tenant);
     const entry = this.#pull(lane, 0);
-    if (lane.size > 0) this.#catchUp(lane);
+    if (lane.turnIndex >= 0) this.#turns.catchUp(lane);
     entry.throttled = arrival <= tenant.limitedThrough || arrival <= handler.limitedThrough;
     this.#spend(tenant);
     this.#spend(handler);
-    if (this.#virtual > VIRTUAL_MAX) this.#setVirtualBack();
+    if (this.#turns.mustSetBack) this.#turns.setBack(this.#tenants.values());
     return entry;
   }
 
@@ -278,7 +256,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     const entry = lane.entries[index];
     if (lane.size === 1) {
       heads.remove(lane);
-      if (lane.turnIndex >= 0) this.#leave(lane);
+      if (lane.turnIndex >= 0) this.#turns.leave(lane);
     }
     lane.removeAt(index);
     if (index === 0 && lane.size > 0) heads.update(lane);
@@ -294,61 +272,6 @@ export class ReadyQueue<T extends ReadyEntry> {
     version.handler.waiting += change;
     if (tenant.dry) this.#syncToken(tenant);
     if (version.handler.dry) this.#syncToken(version.handler);
-  }
-
-  // --- turns -------------------------------------------------------------------------------------------
-
-  #nextTurn(tenant: Tenant): void {
-    tenant.tag = this.#virtual + 1 / tenant.weight;
-    tenant.turn = ++this.#turns;
-  }
-
-  /** The lane's tenant has had turns since the lane was ranked. */
-  #catchUp(lane: Lane): void {
-    lane.tag = lane.tenant.tag;
-    lane.turn = lane.tenant.turn;
-    if (lane.turnIndex < 0) return;
-    lane.version.lanes.update(lane);
-    this.#rank(lane.version);
-  }
-
-  #join(lane: Lane): void {
-    const { version } = lane;
-    lane.tag = lane.tenant.tag;
-    lane.turn = lane.tenant.turn;
-    version.lanes.push(lane);
-    if (version.usable) this.#lanesOpen++;
-    this.#rank(version);
-  }
-
-  #leave(lane: Lane): void {
-    const { version } = lane;
-    version.lanes.remove(lane);
-    if (version.usable) this.#lanesOpen--;
-    this.#rank(version);
-  }
-
-  #rank(version: Version): void {
-    const first = version.usable ? version.lanes.top : undefined;
-    if (first === undefined) {
-      if (version.index >= 0) this.#versions.remove(version);
-      return;
-    }
-    if (first.turn === version.turn && version.index >= 0) return;
-    version.tag = first.tag;
-    version.turn = first.turn;
-    if (version.index >= 0) this.#versions.update(version);
-    else this.#versions.push(version);
-  }
-
-  #setVirtualBack(): void {
-    const passed = this.#virtual;
-    this.#virtual = 0;
-    for (const tenant of this.#tenants.values()) {
-      tenant.tag -= passed;
-      for (const lane of tenant.heads.items) lane.tag -= passed;
-    }
-    for (const version of this.#versions.items) version.tag -= passed;
   }
 
   // --- gates -------------------------------------------------------------------------------------------
@@ -370,8 +293,8 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   #openTenant(tenant: Tenant): void {
     for (const lane of tenant.heads.items) {
-      if (tenant.open) this.#join(lane);
-      else this.#leave(lane);
+      if (tenant.open) this.#turns.join(lane);
+      else this.#turns.leave(lane);
     }
   }
 
@@ -382,9 +305,7 @@ export class ReadyQueue<T extends ReadyEntry> {
   #settleVersion(version: Version): void {
     const usable = version.runnable && version.handler.open;
     if (usable === version.usable) return;
-    version.usable = usable;
-    this.#lanesOpen += usable ? version.lanes.size : -version.lanes.size;
-    this.#rank(version);
+    this.#turns.setUsable(version, usable);
   }
 
   #syncToken(gate: Gate): void {
@@ -519,7 +440,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     const { open } = tenant;
     tenant.open = false;
     if (open) this.#openTenant(tenant);
-    this.#nextTurn(tenant);
+    this.#turns.assign(tenant);
     tenant.open = open;
     if (open) this.#openTenant(tenant);
   }

@@ -5,9 +5,13 @@
  */
 import { assert } from './assert.js';
 
+/** A token counts as there this much early, so that sums rounded up do not hide one that is due exactly now. */
+const ROUNDING_MS = 1e-6;
+
 export class TokenBucket {
   /** Milliseconds a token takes to come. */
   #intervalMs = 0;
+  #capacity = 1;
   /** How far `fullAtMs` may lie ahead while a token is left: (capacity − 1) intervals. */
   #toleranceMs = 0;
   #fullAtMs = Number.NEGATIVE_INFINITY;
@@ -20,7 +24,8 @@ export class TokenBucket {
   #rate(ratePerSecond: number): void {
     assert(ratePerSecond > 0, `a token bucket of ${ratePerSecond} a second`);
     this.#intervalMs = 1000 / ratePerSecond;
-    this.#toleranceMs = (Math.max(1, ratePerSecond) - 1) * this.#intervalMs;
+    this.#capacity = Math.max(1, ratePerSecond);
+    this.#toleranceMs = (this.#capacity - 1) * this.#intervalMs + ROUNDING_MS;
   }
 
   /** Monotonic time from which a token is there; in the past when one is. */
@@ -49,7 +54,6 @@ export class TokenBucket {
     const owed = owedMs > 0 ? owedMs / this.#intervalMs : 0;
     this.#rate(ratePerSecond);
     if (owed === 0) return;
-    const capacity = 1 + this.#toleranceMs / this.#intervalMs;
-    this.#fullAtMs = monotonicMs + Math.min(owed, capacity) * this.#intervalMs;
+    this.#fullAtMs = monotonicMs + Math.min(owed, this.#capacity) * this.#intervalMs;
   }
 }

@@ -244,7 +244,8 @@ export class NearTable {
   }
 
   #insertKey(hash: number): number {
-    if (this.#size >= this.#buckets * LOAD) this.#split();
+    // Twice at most: a row asks for 1 / LOAD buckets.
+    while (this.#size >= this.#buckets * LOAD) this.#split();
     const slot = this.#allocate();
     const words = this.#words[slot >>> CHUNK_BITS];
     const at = (slot & IN_CHUNK) * WORDS;

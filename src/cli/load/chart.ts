@@ -157,11 +157,12 @@ function path(chart: Chart, line: Line, index: number): string {
 function calloutOf(chart: Chart, callout: Callout): string {
   const x = xOf(chart, callout.x);
   const y = yOf(chart, callout.y);
-  // Text over the right half stands left of its point, so that it stays inside.
-  const anchor = chart.x.place(callout.x) > 0.5 ? 'end' : 'start';
+  // Where a rising line leaves room: left of and above its point, or at the far left right of and below it.
+  const isFarLeft = chart.x.place(callout.x) < 0.1;
+  const [anchor, dx, dy] = isFarLeft ? ['start', 4, 18] : ['end', -4, -9];
   return (
     `<circle class="point" cx="${x}" cy="${y}" r="4"/>` +
-    `<text class="callout" x="${x}" y="${y}" dy="-10" text-anchor="${anchor}">` +
+    `<text class="callout" x="${x}" y="${y}" dx="${dx}" dy="${dy}" text-anchor="${anchor}">` +
     `${escapeText(callout.text)}</text>`
   );
 }

@@ -11,7 +11,7 @@ import {
 import { REPORT_STYLE } from './report-style.js';
 import type { LoadResult } from './result.js';
 import { type Rate, ratesOf, type Sample } from './series.js';
-import { bytes, count, figureRows, ms, warnings } from './table.js';
+import { count, figureRows, ms, warnings } from './table.js';
 
 export function reportHtml(result: LoadResult): string {
   const rates = ratesOf(result.samples, rateWindowSeconds(result.samples));
@@ -30,7 +30,7 @@ export function reportHtml(result: LoadResult): string {
 ${verdict(result)}
 ${tiles(result)}
 ${latenessSection(result)}
-${throughputSection(rates)}
+${throughputSection(rates, secondsOf(result.samples))}
 ${pendingSection(result.samples)}
 <div class="tables">
 <section><h2>Figures</h2>${table([...figureRows(result)])}</section>
@@ -77,9 +77,8 @@ function tiles({ figures }: LoadResult): string {
     ['lateness, p99', ms(figures.latenessMs.p99)],
     ['lateness, p99.9', ms(figures.latenessMs.p999)],
     ['lateness, worst', ms(figures.latenessMs.max)],
-    ['created a second', count(figures.createsPerSecond)],
-    ['finished a second', count(figures.finishesPerSecond)],
-    ['peak memory', bytes(figures.rssBytesPeak)],
+    ['created /s', count(figures.createsPerSecond)],
+    ['finished /s', count(figures.finishesPerSecond)],
   ];
   const items = shown.map(([label, text]) => `<li><b>${text}</b><span>${label}</span></li>`);
   return `<ul class="tiles">${items.join('')}</ul>`;
@@ -114,7 +113,7 @@ function latenessSection({ latenessCurve: curve, figures }: LoadResult): string 
   );
 }
 
-function throughputSection(rates: readonly Rate[]): string {
+function throughputSection(rates: readonly Rate[], seconds: number): string {
   const of = (value: (rate: Rate) => number) =>
     rates.map((rate) => [rate.atSeconds, value(rate)] as const);
   const lines = [
@@ -124,7 +123,7 @@ function throughputSection(rates: readonly Rate[]): string {
   ];
   const chart: Chart = {
     summary: 'Tasks created, started and finished a second over time',
-    x: exactScale(rates.at(-1)?.atSeconds ?? 1, plainNumber),
+    x: exactScale(seconds, plainNumber),
     y: linearScale(greatest(lines.flatMap((line) => line.points)), shortNumber),
     xLabel: 'seconds since the load began',
     yLabel: 'tasks a second',

@@ -23,7 +23,7 @@ export function figureRows(result: LoadResult): (readonly [label: string, text: 
     ['acknowledged', `p50 ${ms(figures.ackMs.p50)} · p99 ${ms(figures.ackMs.p99)}`],
     ['lateness', latenessText(figures.latenessMs)],
     ['peak memory', memoryText(figures.rssBytesPeak, figures.rssAnonBytesPeak)],
-    ['store size', figures.storeBytes === null ? 'in memory' : bytes(figures.storeBytes)],
+    ['store size', figures.storeBytes === null ? 'not known' : bytes(figures.storeBytes)],
   ];
 }
 

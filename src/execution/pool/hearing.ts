@@ -15,7 +15,7 @@ export interface Hearing {
   progress(runId: number, progress: Uint8Array | undefined): void;
   /** runId undefined: nobody knows which; null: one that had ended. */
   crashed(runId: number | undefined | null, replace: boolean, error: StoredError): void;
-  settled(): void;
+  settled(runId: number): void;
   call(call: HandlerCall): void;
 }
 
@@ -72,7 +72,7 @@ function hearOne(kind: number, told: readonly unknown[], at: number, hearing: He
       hearing.crashed(culpritOf(runId), told[at + 1] as boolean, told[at + 2] as StoredError);
       return;
     case TOLD.settled:
-      hearing.settled();
+      hearing.settled(runId);
       return;
     default:
       hearCall(kind, told, at, hearing);

@@ -11,13 +11,13 @@ import type { HandlerTable } from '../handler.js';
 import { createPayloadCodec } from '../payload.js';
 import {
   type Control,
+  ENDED_RUN,
   readBatch,
   type SentRun,
   TellingWriter,
   type ThreadStart,
   TOLD,
   UNKNOWN_RUN,
-  ENDED_RUN,
 } from './protocol.js';
 import { ENDED, ENDED_VOID, type SharedSlots } from './slots.js';
 import { ThreadSurroundings } from './thread-surroundings.js';

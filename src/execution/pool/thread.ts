@@ -7,14 +7,14 @@
  * 2. Nothing is sent while the batch before has not been read (`isResponsive`).
  * 3. When a thread dies, what it told before is heard first; then every run left is reported.
  */
-import { type MessagePort, MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { realNowMs } from '../../clock/real-time.js';
 import { assert } from '../../core/assert.js';
 import type { AbortReason, StoredError } from '../../core/errors.js';
 import type { Report, Run } from '../executor.js';
 import { threadWorkerId } from '../worker-id.js';
+import { type HandlerCall, type Hearing, hear } from './hearing.js';
 import { BatchWriter, type Control, type Hello, type ThreadStart } from './protocol.js';
-import { hear, type Hearing } from './hearing.js';
 import { ENDED_VOID, ENTERED, SENT, SharedSlots } from './slots.js';
 
 /** A run that has not entered so long after its sending is taken back. */
@@ -54,7 +54,10 @@ export interface ThreadOwner {
   nowMs(): number;
   report(report: Report): void;
   /** Runs the long-lived task; resolves or rejects when the thread is gone. */
-  launch(start: Omit<ThreadStart, 'moduleUrl'>, signal: AbortSignal): Promise<void>;
+  launch(
+    start: Omit<ThreadStart, 'moduleUrl' | 'maxPayloadBytes'>,
+    signal: AbortSignal,
+  ): Promise<void>;
   /** It serves from now on. */
   onHello(thread: PoolThread, hello: Hello): void;
   /** It is dead, and its runs have been reported. */
@@ -62,21 +65,27 @@ export interface ThreadOwner {
   /** Something may be sent to it again. */
   onRoom(): void;
   /** Calls of handlers that reach beyond the pool. */
-  onCall(thread: PoolThread, call: Parameters<Hearing['call']>[0]): void;
+  onCall(thread: PoolThread, call: HandlerCall): void;
 }
 
 export class PoolThread {
   readonly workerId: string;
   state: 'loading' | 'serving' | 'dead' = 'loading';
-  /** Runs that crashed without ending the thread, and whose handlers go on. */
-  zombies = 0;
+  /** Its module was loaded. */
+  hasServed = false;
+  /** Sleeps on main's clock that its handlers wait for, by call; the pool keeps them. */
+  readonly sleeps = new Map<number, AbortController>();
   readonly #owner: ThreadOwner;
   readonly #slots: SharedSlots;
   readonly #freeSlots: number[] = [];
   readonly #port: MessagePort;
   readonly #ending = new AbortController();
   readonly #runs = new Map<number, SentRecord>();
+  /** Runs that crashed without ending the thread, and whose handlers go on in their slots. */
+  readonly #zombies = new Map<number, SentRecord>();
   #batch = 0;
+  /** Runs that have not entered, as far as is known. */
+  #awaited = 0;
 
   constructor(number: number, owner: ThreadOwner) {
     this.workerId = threadWorkerId(number);
@@ -92,7 +101,7 @@ export class PoolThread {
       concurrency: owner.concurrency,
       virtualTime: owner.virtualTime,
     };
-    owner.launch(start as Omit<ThreadStart, 'moduleUrl'>, this.#ending.signal).then(
+    owner.launch(start, this.#ending.signal).then(
       () => this.#died(new Error('the thread ended')),
       (error) => this.#died(error),
     );
@@ -100,7 +109,11 @@ export class PoolThread {
 
   /** Runs that were sent and have not ended, and zombies. */
   get load(): number {
-    return this.#runs.size + this.zombies;
+    return this.#runs.size + this.#zombies.size;
+  }
+
+  get zombies(): number {
+    return this.#zombies.size;
   }
 
   get runs(): ReadonlyMap<number, SentRecord> {
@@ -110,6 +123,11 @@ export class PoolThread {
   /** It has read all that it was sent. */
   get isResponsive(): boolean {
     return this.state === 'serving' && this.#slots.acknowledged === this.#batch;
+  }
+
+  /** Something that it was sent has not entered, as far as is known. */
+  get isAwaited(): boolean {
+    return this.#awaited > 0;
   }
 
   /** How many more runs it may be sent: its free slots and about a millisecond of work ahead. */
@@ -134,23 +152,27 @@ export class PoolThread {
       const record = { run, slot, use, sentAtMs, entered: false, sleeps: 0, uncounted: false };
       this.#runs.set(run.runId, record);
     }
+    this.#awaited += runs.length;
     this.#port.postMessage(writer.pack());
   }
 
   #hear(message: Uint8Array | Hello): void {
     if (this.state === 'dead') return;
     if (!(message instanceof Uint8Array)) {
-      if (message.kind === 'hello') this.state = 'serving';
+      if (message.kind === 'hello') {
+        this.state = 'serving';
+        this.hasServed = true;
+      }
       this.#owner.onHello(this, message);
       return;
     }
     hear(message, this.#hearing);
-    if (this.#owner.onRoom !== undefined && !this.#replaceIfHaunted()) this.#owner.onRoom();
+    if (!this.#replaceIfHaunted()) this.#owner.onRoom();
   }
 
   /** Only zombies are left on it: a new thread is better. True when it was replaced. */
   #replaceIfHaunted(): boolean {
-    if (this.state !== 'serving' || this.zombies === 0 || this.#runs.size > 0) return false;
+    if (this.state !== 'serving' || this.#zombies.size === 0 || this.#runs.size > 0) return false;
     this.die({
       kind: 'crashed',
       runId: null,
@@ -182,8 +204,11 @@ export class PoolThread {
       if (this.#runs.has(runId)) this.#owner.report({ kind: 'progress', runId, progress });
     },
     crashed: (runId, replace, error) => this.#crashed(runId, replace, error),
-    settled: () => {
-      this.zombies--;
+    settled: (runId) => {
+      const record = this.#zombies.get(runId);
+      if (record === undefined) return;
+      this.#zombies.delete(runId);
+      this.#freeSlots.push(record.slot);
     },
     call: (call) => this.#owner.onCall(this, call),
   };
@@ -196,6 +221,7 @@ export class PoolThread {
   #entered(record: SentRecord, atMs: number): void {
     if (record.entered) return;
     record.entered = true;
+    this.#awaited--;
     const { runId } = record.run;
     const { workerId } = this;
     this.#owner.report({ kind: 'entered', runId, atMs: this.#time(atMs), workerId });
@@ -219,7 +245,7 @@ export class PoolThread {
     this.#entered(record, this.#slots.enteredAt(record.slot));
     // Its slot stays its own: the handler may still be running.
     this.#runs.delete(record.run.runId);
-    this.zombies++;
+    this.#zombies.set(record.run.runId, record);
     this.#lost(record, 'culprit', error);
   }
 
@@ -245,6 +271,7 @@ export class PoolThread {
   /** Takes the run back, unless it has entered; then it reports it `returned`. */
   #withdraw(record: SentRecord): boolean {
     if (record.entered || !this.#slots.withdraw(record.slot, record.use)) return false;
+    this.#awaited--;
     this.#forget(record);
     this.#owner.report({ kind: 'returned', runId: record.run.runId });
     return true;
@@ -265,7 +292,7 @@ export class PoolThread {
       if (state === SENT) {
         const dueMs = record.sentAtMs + ENTER_WITHIN_MS;
         if (dueMs > nowMs) nextMs = Math.min(nextMs, dueMs);
-        else if (!this.#withdraw(record)) nextMs = nowMs;
+        else if (!this.#withdraw(record)) nextMs = nowMs + 1;
       } else if (nowMs - record.sentAtMs >= ENTER_WITHIN_MS) {
         this.#tellFromMemory(record, state);
       } else if (!record.entered) {
@@ -292,13 +319,19 @@ export class PoolThread {
     this.#drain();
     if (this.state === 'dead' || this.#runs.get(record.run.runId) !== record) return;
     if (this.#withdraw(record)) return;
+    this.#tellFromMemory(record, this.#slots.state(record.slot));
+    if (!this.#runs.has(record.run.runId)) return;
     const error = { name: 'Error', message: 'its grace was over: its thread was ended' };
     this.die({ kind: 'ended', runId: record.run.runId, error });
   }
 
   /** What the thread has told and nobody has heard yet. */
   #drain(): void {
-    for (let left = receiveMessageOnPort(this.#port); left; left = receiveMessageOnPort(this.#port)) {
+    for (
+      let left = receiveMessageOnPort(this.#port);
+      left;
+      left = receiveMessageOnPort(this.#port)
+    ) {
       this.#hear(left.message as Uint8Array | Hello);
       if (this.state === 'dead') return;
     }
@@ -334,7 +367,9 @@ export class PoolThread {
       } else this.#lost(record, isUnknown ? 'suspect' : 'displaced', death.error);
     }
     this.#runs.clear();
-    this.zombies = 0;
+    this.#zombies.clear();
+    for (const sleep of this.sleeps.values()) sleep.abort();
+    this.sleeps.clear();
     this.#port.close();
     this.#ending.abort();
     this.#owner.onDeath(this, death);
@@ -347,6 +382,6 @@ export class PoolThread {
     const entered = [...this.#runs.values()].filter(
       (record) => this.#slots.state(record.slot) === ENTERED,
     );
-    return entered.length === 1 && this.zombies === 0 ? entered[0]?.run.runId : undefined;
+    return entered.length === 1 && this.#zombies.size === 0 ? entered[0]?.run.runId : undefined;
   }
 }
