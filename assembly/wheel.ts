@@ -215,7 +215,6 @@ function drain(slot: u32, expiredMax: u32): bool {
   let count = expired;
   let stripes = occupiedStripes(slot);
   while (stripes != 0) {
-    if (stripes & (stripes - 1)) touchFirsts(slot, stripes);
     for (let rest = stripes; rest != 0; rest &= rest - 1) {
       if (count == expiredMax) {
         setExpired(count);
@@ -241,7 +240,7 @@ function cascade(movedMax: u32): bool {
   let stripes = occupiedStripes(slot);
   if (stripes != 0) {
     do {
-
+      touchFirsts(slot, stripes);
       for (let rest = stripes; rest != 0; rest &= rest - 1) {
         if (count == movedMax) {
           setMoved(count);

@@ -3,14 +3,7 @@
  * `npm run examples` prints it, and test/examples.test.ts holds it.
  */
 import { pathToFileURL } from 'node:url';
-import {
-  cron,
-  fixedRate,
-  type HandlerMap,
-  Scheduler,
-  TimerWheel,
-  VirtualClock,
-} from 'tickwheel';
+import { cron, fixedRate, type HandlerMap, Scheduler, TimerWheel, VirtualClock } from 'tickwheel';
 
 const NINE = '2026-03-02T09:00:00Z';
 

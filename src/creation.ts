@@ -62,13 +62,32 @@ export class Creation {
     const nowMs = this.#options.nowMs();
     const results: (Result | undefined)[] = new Array(items.length);
     const prepared: { index: number; item: Prepared }[] = [];
+    const refused: { index: number; item: Prepared }[] = [];
     for (const [index, given] of items.entries()) {
       const item = this.#prepare(given, nowMs);
-      if (item instanceof TickwheelError) results[index] = item;
-      else prepared.push({ index, item });
+      if (item instanceof TickwheelError) {
+        results[index] = item;
+        continue;
+      }
+      const { task, bytes } = item;
+      const refusal = this.#options.engine.admission.admit(task.tenant, bytes);
+      results[index] = refusal;
+      if (refusal === undefined) prepared.push({ index, item });
+      else if (task.idempotencyKey !== undefined) refused.push({ index, item });
     }
     await this.#submit(prepared, results);
+    // Admission refuses creates; one whose key is held would be none.
+    for (const { index, item } of refused) {
+      results[index] = (await this.#meetAny(item, nowMs)) ?? results[index];
+    }
     return results as Result[];
+  }
+
+  async #meetAny(item: Prepared, nowMs: number): Promise<Result | undefined> {
+    const { tenant, idempotencyKey } = item.task;
+    const { session } = this.#options;
+    const holder = await session.taskIdOfKey(tenant, idempotencyKey as string, nowMs);
+    return holder === undefined ? undefined : this.#meetHolder(item, holder);
   }
 
   async #submit(
@@ -136,7 +155,7 @@ export class Creation {
             : hashDefinition(name, payload, request.scheduleText()),
         createdAt: nowMs,
       };
-      return this.#options.engine.admission.admit(request.tenant, bytes) ?? { task, request, bytes };
+      return { task, request, bytes };
     } catch (error) {
       return asTickwheelError(error);
     }

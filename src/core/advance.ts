@@ -1,55 +1,84 @@
-/** Time: what comes due, overlap, catch-up, and the next nominal time. */
+/**
+ * Time: what comes due, overlap, catch-up, and the next nominal time.
+ *
+ * A scheduled occurrence of the newest nominal time taken, the cursor, has no successor yet: it gets one when it becomes
+ * ready, waits, or ends in whatever way. So each nominal time is accounted for before the next one is.
+ */
 import { assert } from './assert.js';
+import { newestCronMs } from './cron.js';
 import type { Draft } from './draft.js';
-import { end, isBlocking, releaseWaiting } from './ending.js';
+import { end, goesOn, hold, isBlocked, isHeld, isPlanned } from './ending.js';
 import type { OccurrenceRecord } from './model.js';
 import { requestCancel } from './running.js';
 import { jitterOf, newestNominal, nextNominal, type Schedule } from './schedule.js';
 
 /** Occurrences of one task held back by overlap; more are skipped with `backlogFull`. */
 export const WAITING_MAX = 1000;
-/** Nominal times walked one by one where a `limit` must be met exactly. */
-const LIMIT_WALK_MAX = 1000;
+/** Nominal times walked one by one: up to a `limit`, and where jitter decides which have passed. */
+const WALK_MAX = 1000;
+
+const NOT_WAITING = Object.freeze({ waiting: false });
+/** It was not allowed to start when it was due, so its lateness is counted apart. */
+const RELEASED = Object.freeze({ waiting: false, catchup: true });
+const CATCHUP = Object.freeze({ catchup: true });
 
 /** The due time of an occurrence has come: it becomes ready, is held back, skipped or missed. */
 export function becomeDue(draft: Draft, occurrenceId: string): void {
+  const { nowMs } = draft.facts;
   const occurrence = draft.find(occurrenceId);
-  if (occurrence === undefined || occurrence.dueAt > draft.facts.nowMs) return;
-  const { state } = draft.task;
-  if (state === 'paused' && occurrence.kind !== 'trigger') return;
-  if (state === 'completed' && occurrence.state === 'scheduled') return;
+  if (occurrence === undefined || occurrence.dueAt > nowMs) return;
+  if (isHeld(draft.task, occurrence)) return;
   if (occurrence.state === 'retry-wait') {
-    draft.move(occurrence, 'ready');
+    // A retry that a pause held back is due when that is over.
+    draft.move(occurrence, 'ready', wasAway(draft, occurrence) ? { dueAt: nowMs } : NOT_WAITING);
   } else if (occurrence.state === 'scheduled' && !occurrence.waiting) {
     letThrough(draft, occurrence);
   }
 }
 
+/** Until when nobody was there to run the task's occurrences. */
+function awayUntilMs({ facts, task }: Draft): number {
+  // Of an active task, `pausedAt` is the end of its last pause.
+  if (task.state !== 'active' || task.pausedAt === undefined) return facts.awayUntilMs;
+  return Math.max(facts.awayUntilMs, task.pausedAt);
+}
+
+function wasAway(draft: Draft, occurrence: OccurrenceRecord): boolean {
+  return occurrence.dueAt < awayUntilMs(draft);
+}
+
 function letThrough(draft: Draft, occurrence: OccurrenceRecord): void {
-  const away = occurrence.nominalAt < draft.facts.awayUntilMs;
-  if (!isRecurring(draft.task.schedule) || occurrence.kind !== 'nominal') {
-    markReady(draft, away ? asCatchup(draft, occurrence) : occurrence);
-  } else if (away && occurrence.generation === draft.task.generation) {
+  const away = wasAway(draft, occurrence);
+  if (!isPlanned(occurrence) || draft.task.schedule.kind === 'once') {
+    startOrWait(draft, away ? asCatchup(draft, occurrence) : occurrence);
+  } else if (away) {
     catchUp(draft, occurrence);
   } else {
-    overlap(draft, occurrence);
+    startBesides(draft, occurrence);
   }
 }
 
-/** cron and fixedRate: nominal times come from the schedule alone, never from when runs started or ended. */
-function isRecurring(schedule: Schedule): boolean {
-  return schedule.kind === 'cron' || schedule.kind === 'fixedRate';
+/** Starts, or does what the overlap policy says when another is live. Only cron and fixedRate have one. */
+function startBesides(draft: Draft, occurrence: OccurrenceRecord): void {
+  if (occurrence.kind === 'sequence') startOrWait(draft, occurrence);
+  else if (isBlocked(draft, occurrence)) overlap(draft, occurrence);
+  else markReady(draft, occurrence);
+}
+
+/** What no overlap policy speaks of never runs besides another of its task: it starts behind it. */
+export function startOrWait(draft: Draft, occurrence: OccurrenceRecord): void {
+  if (isBlocked(draft, occurrence)) hold(draft, occurrence);
+  else markReady(draft, occurrence);
 }
 
 /** scheduled → ready, or missed when its ttl has passed; either way the next nominal time is taken. */
 export function markReady(draft: Draft, occurrence: OccurrenceRecord): void {
   if (ttlPassed(draft, occurrence)) {
-    ensureNext(draft, occurrence);
-    end(draft, occurrence, 'missed', { reason: 'ttl', count: 1 });
+    end(draft, occurrence, 'missed', { reason: 'ttl' });
     return;
   }
-  draft.move(occurrence, 'ready', { waiting: false });
-  ensureNext(draft, occurrence);
+  const released = occurrence.waiting && occurrence.kind !== 'trigger';
+  ensureNext(draft, draft.move(occurrence, 'ready', released ? RELEASED : NOT_WAITING));
 }
 
 /** Missed if not started by due + ttl. */
@@ -61,98 +90,65 @@ export function ttlPassed(draft: Draft, occurrence: OccurrenceRecord): boolean {
 }
 
 function asCatchup(draft: Draft, occurrence: OccurrenceRecord): OccurrenceRecord {
-  return draft.move(occurrence, 'scheduled', { catchup: true });
+  return occurrence.kind === 'trigger' ? occurrence : draft.move(occurrence, 'scheduled', CATCHUP);
 }
 
-/** Creates the occurrence after this one, if this is the newest taken from the schedule. */
+/** cron and fixedRate: nominal times come from the schedule alone, never from when runs started or ended. */
+function isRecurring(
+  schedule: Schedule,
+): schedule is Extract<Schedule, { kind: 'cron' | 'fixedRate' }> {
+  return schedule.kind === 'cron' || schedule.kind === 'fixedRate';
+}
+
+/** Creates the occurrence after this one, if this is the newest taken from a schedule that goes on. Idempotent. */
 export function ensureNext(draft: Draft, occurrence: OccurrenceRecord): void {
   const { task } = draft;
+  const { schedule } = task;
+  if (!isRecurring(schedule) || !goesOn(task)) return;
   if (occurrence.kind !== 'nominal' || occurrence.generation !== task.generation) return;
-  if (task.state !== 'active' && task.state !== 'paused') return;
-  if (!isRecurring(task.schedule) || task.cursorAt !== occurrence.nominalAt) return;
-  takeNext(draft, occurrence.nominalAt);
+  const newestAt = occurrence.untilAt ?? occurrence.nominalAt;
+  if (task.cursorAt !== newestAt) return;
+  if (schedule.limit !== undefined && task.taken >= schedule.limit) return;
+  const nextAt = nextNominal(schedule, task.anchorAt, newestAt);
+  if (nextAt !== undefined) createNominal(draft, nextAt);
 }
 
-/** Takes the next nominal time after `afterMs` and creates its occurrence; undefined at the schedule's end. */
-function takeNext(draft: Draft, afterMs: number): OccurrenceRecord | undefined {
-  const { schedule, anchorAt, taken } = draft.task;
-  assert(schedule.kind === 'cron' || schedule.kind === 'fixedRate', 'only these have a next time');
-  if (schedule.limit !== undefined && taken >= schedule.limit) return undefined;
-  const nominalAt = nextNominal(schedule, anchorAt, afterMs);
-  return nominalAt === undefined ? undefined : createNominal(draft, nominalAt);
-}
-
-export function createNominal(draft: Draft, nominalAt: number): OccurrenceRecord {
+export function createNominal(draft: Draft, nominalAt: number): void {
   const { task } = draft;
   draft.changeTask({ cursorAt: nominalAt, taken: task.taken + 1 });
   const jitterMs = jitterOf(task.schedule, task.id, task.generation, nominalAt);
-  return draft.create({
-    kind: 'nominal',
-    ordinal: nominalAt,
-    nominalAt,
-    dueAt: nominalAt + jitterMs,
-  });
+  draft.create({ kind: 'nominal', ordinal: nominalAt, nominalAt, dueAt: nominalAt + jitterMs });
 }
 
-/** The newest nominal time up to `untilMs` that `limit` still allows, counted from the occurrence on. */
-function newestUpTo(
-  draft: Draft,
-  occurrence: OccurrenceRecord,
-  untilMs: number,
-): { newestAt: number; count: number } {
-  const { schedule, anchorAt, taken } = draft.task;
-  assert(schedule.kind === 'cron' || schedule.kind === 'fixedRate', 'only these repeat');
-  const alone = { newestAt: occurrence.nominalAt, count: 1 };
-  const range = { afterMs: occurrence.nominalAt, atOrBeforeMs: untilMs };
-  const later =
-    untilMs > occurrence.nominalAt ? newestNominal(schedule, anchorAt, range) : undefined;
-  if (later === undefined) return alone;
-  const allowed = schedule.limit === undefined ? later.count : schedule.limit - taken;
-  if (later.count <= allowed) return { newestAt: later.newestAt, count: later.count + 1 };
-  let newestAt = occurrence.nominalAt;
-  let count = 1;
-  for (; count <= Math.min(allowed, LIMIT_WALK_MAX); count++) {
-    const nextAt = nextNominal(schedule, anchorAt, newestAt);
-    if (nextAt === undefined || nextAt > untilMs) break;
-    newestAt = nextAt;
-  }
-  return { newestAt, count };
-}
+// --- catch-up --------------------------------------------------------------------------------------------
 
 /**
- * Nominal times passed while nobody could run them, this occurrence's being the first of them.
- * `latest`: the newest runs, the others are missed, as one record. `all`: those within the window run, one
- * after another. `none`: all are missed.
+ * The occurrence's time passed while nobody could run it, and others after it may have.
+ * `latest`: the newest runs, those before it are missed, as one record. `all`: those within the window run, one
+ * after another. `none`: all are missed. A fixedDelay has one such time at most.
  */
 function catchUp(draft: Draft, occurrence: OccurrenceRecord): void {
   const { policies } = draft.task;
-  const { nowMs, awayUntilMs } = draft.facts;
-  const untilMs = Math.min(nowMs, awayUntilMs - 1);
   switch (policies.catchup) {
     case 'none':
-      miss(draft, occurrence, newestUpTo(draft, occurrence, untilMs), 'catchupNone');
+      miss(draft, occurrence, passedTimes(draft, occurrence), 'catchupNone');
       return;
     case 'latest': {
-      const { newestAt } = newestUpTo(draft, occurrence, untilMs);
-      if (newestAt > occurrence.nominalAt) {
-        const older = newestUpTo(draft, occurrence, newestAt - 1);
-        miss(draft, occurrence, older, 'catchupLatest');
-        return;
-      }
-      overlap(draft, asCatchup(draft, occurrence));
+      const passed = passedTimes(draft, occurrence);
+      if (passed.count === 1) startBesides(draft, asCatchup(draft, occurrence));
+      else miss(draft, occurrence, withoutNewest(draft, occurrence, passed), 'catchupLatest');
       return;
     }
     case 'all': {
-      const windowStartMs = nowMs - policies.catchupWindowMs;
+      // The window ends when catching up begins: a long row of runs does not push its own end out of it.
+      const windowStartMs = awayUntilMs(draft) - policies.catchupWindowMs;
       if (occurrence.nominalAt < windowStartMs) {
-        const beforeWindow = Math.min(untilMs, windowStartMs - 1);
-        miss(draft, occurrence, newestUpTo(draft, occurrence, beforeWindow), 'catchupWindow');
+        const passed = passedTimes(draft, occurrence, windowStartMs - 1);
+        miss(draft, occurrence, passed, 'catchupWindow');
         return;
       }
-      const catching = asCatchup(draft, occurrence);
-      // One after another, even under `skip`; the next is created when this one becomes ready.
-      if (isBlocked(draft, catching)) draft.move(catching, 'scheduled', { waiting: true });
-      else markReady(draft, catching);
+      // One after another, even under `skip`: the next is created when this one becomes ready.
+      startOrWait(draft, asCatchup(draft, occurrence));
       return;
     }
     default:
@@ -160,55 +156,113 @@ function catchUp(draft: Draft, occurrence: OccurrenceRecord): void {
   }
 }
 
-/** One record and one event for a run of consecutive missed times; then the schedule goes on after them. */
-function miss(
+/** Consecutive nominal times, the first of them an occurrence's. */
+interface Passed {
+  readonly newestAt: number;
+  readonly count: number;
+}
+
+/** Misses a run of times as one record and one event; then the schedule goes on after them. */
+function miss(draft: Draft, occurrence: OccurrenceRecord, passed: Passed, reason: string): void {
+  if (passed.count > 1) {
+    const { taken } = draft.task;
+    draft.changeTask({ cursorAt: passed.newestAt, taken: taken + passed.count - 1 });
+  }
+  end(draft, occurrence, 'missed', { reason, count: passed.count, untilAt: passed.newestAt });
+}
+
+/**
+ * The times from the occurrence's on, up to `nominalMaxMs`, that were due while nobody was there; only those that
+ * `limit` allows. O(1) for a fixedRate, at most some 1,000 steps for a cron or within the jitter.
+ */
+function passedTimes(
   draft: Draft,
   occurrence: OccurrenceRecord,
-  passed: { newestAt: number; count: number },
-  reason: string,
-): void {
-  if (draft.task.cursorAt === occurrence.nominalAt) {
-    const taken = draft.task.taken + passed.count - 1;
-    draft.changeTask({ cursorAt: passed.newestAt, taken });
-    const next = takeNext(draft, passed.newestAt);
-    // It may have passed too (the newest under `latest`): then it is due at once, in this same decision.
-    if (next !== undefined && next.dueAt <= draft.facts.nowMs) letThrough(draft, next);
+  nominalMaxMs = Number.POSITIVE_INFINITY,
+): Passed {
+  const { schedule, anchorAt, taken, cursorAt } = draft.task;
+  if (!isRecurring(schedule)) return { newestAt: occurrence.nominalAt, count: 1 };
+  assert(cursorAt === occurrence.nominalAt, 'only the newest time taken has passed times after it');
+  const dueMaxMs = Math.min(draft.facts.nowMs, awayUntilMs(draft) - 1);
+  const untilMs = Math.min(nominalMaxMs, dueMaxMs);
+  const leftMax = (schedule.limit ?? Number.POSITIVE_INFINITY) - taken;
+
+  let { newestAt, count } = leap(draft, occurrence, untilMs - schedule.jitterMs, leftMax);
+  if (schedule.jitterMs === 0) return { newestAt, count };
+  for (let steps = 0; steps < WALK_MAX && count <= leftMax; steps++) {
+    const nextAt = nextNominal(schedule, anchorAt, newestAt);
+    if (nextAt === undefined || nextAt > untilMs) break;
+    const { id, generation } = draft.task;
+    if (nextAt + jitterOf(schedule, id, generation, nextAt) > dueMaxMs) break;
+    newestAt = nextAt;
+    count += 1;
   }
-  end(draft, occurrence, 'missed', {
-    reason,
-    count: passed.count,
-    untilAt: passed.newestAt,
-  });
+  return { newestAt, count };
 }
 
-function isBlocked(draft: Draft, occurrence: OccurrenceRecord): boolean {
-  return draft.live.some((other) => other.id !== occurrence.id && isBlocking(other));
+/** All times from the occurrence's to `untilMs`, at most `leftMax` after it, without looking at each where possible. */
+function leap(
+  draft: Draft,
+  { nominalAt }: OccurrenceRecord,
+  untilMs: number,
+  leftMax: number,
+): Passed {
+  const { schedule, anchorAt } = draft.task;
+  const range = { afterMs: nominalAt, atOrBeforeMs: untilMs };
+  const later = untilMs > nominalAt ? newestNominal(schedule, anchorAt, range) : undefined;
+  if (later === undefined || leftMax <= 0) return { newestAt: nominalAt, count: 1 };
+  // Beyond 1,000 the count of a cron, and with it what `limit` counts, is a lower bound.
+  const allowed = later.countIsExact ? later.count <= leftMax : leftMax > WALK_MAX;
+  if (allowed) return { newestAt: later.newestAt, count: later.count + 1 };
+  if (schedule.kind === 'fixedRate') {
+    return { newestAt: nominalAt + leftMax * schedule.everyMs, count: leftMax + 1 };
+  }
+  let newestAt = nominalAt;
+  for (let i = 0; i < leftMax; i++) {
+    const nextAt = nextNominal(schedule, anchorAt, newestAt);
+    assert(nextAt !== undefined, 'the limit is met before the last passed time');
+    newestAt = nextAt;
+  }
+  return { newestAt, count: leftMax + 1 };
 }
 
+function withoutNewest(
+  { task: { schedule } }: Draft,
+  { nominalAt }: OccurrenceRecord,
+  { newestAt, count }: Passed,
+): Passed {
+  if (schedule.kind === 'fixedRate') {
+    return { newestAt: newestAt - schedule.everyMs, count: count - 1 };
+  }
+  assert(schedule.kind === 'cron', 'only cron and fixedRate repeat');
+  const before = newestCronMs(schedule, { afterMs: nominalAt, untilMs: newestAt - 1 });
+  return { newestAt: before ?? nominalAt, count: count - 1 };
+}
+
+// --- overlap ---------------------------------------------------------------------------------------------
+
+/** Due while another of its task is live. */
 function overlap(draft: Draft, occurrence: OccurrenceRecord): void {
-  if (!isBlocked(draft, occurrence)) {
-    markReady(draft, occurrence);
-    return;
-  }
   const { policies } = draft.task;
-  const waiting = draft.live.filter((other) => other.waiting);
   switch (policies.overlap) {
     case 'skip':
       skip(draft, occurrence, 'overlap');
       return;
     case 'bufferOne':
-      if (waiting.length > 0) skip(draft, occurrence, 'overlap');
-      else wait(draft, occurrence);
+      if (draft.live.some(({ waiting, kind }) => waiting && kind === 'nominal')) {
+        skip(draft, occurrence, 'overlap');
+      } else waitInTurn(draft, occurrence);
       return;
     case 'bufferAll':
-      if (waiting.length >= WAITING_MAX) skip(draft, occurrence, 'backlogFull');
-      else wait(draft, occurrence);
+      if (backlogIsFull(draft)) skip(draft, occurrence, 'backlogFull');
+      else waitInTurn(draft, occurrence);
       return;
     case 'allowAll':
+      // Only catch-up runs are ever blocked under it, and those wait before they come here.
       markReady(draft, occurrence);
       return;
     case 'cancelOther':
-      wait(draft, occurrence);
+      waitInTurn(draft, occurrence);
       cancelOthers(draft, occurrence);
       return;
     default:
@@ -216,26 +270,34 @@ function overlap(draft: Draft, occurrence: OccurrenceRecord): void {
   }
 }
 
-function skip(draft: Draft, occurrence: OccurrenceRecord, reason: string): void {
-  ensureNext(draft, occurrence);
-  end(draft, occurrence, 'skipped', { reason, count: 1 });
+export function skip(draft: Draft, occurrence: OccurrenceRecord, reason: string): void {
+  end(draft, occurrence, 'skipped', { reason });
 }
 
-function wait(draft: Draft, occurrence: OccurrenceRecord): void {
-  const held = draft.move(occurrence, 'scheduled', { waiting: true });
-  ensureNext(draft, held);
+export function backlogIsFull({ live }: Draft): boolean {
+  let waiting = 0;
+  for (const occurrence of live) if (occurrence.waiting) waiting++;
+  return waiting >= WAITING_MAX;
 }
 
-/** `cancelOther`: this one starts when the others have ended; one that was waiting to do so is overtaken. */
+function waitInTurn(draft: Draft, occurrence: OccurrenceRecord): void {
+  ensureNext(draft, hold(draft, occurrence));
+}
+
+/**
+ * `cancelOther`: this one starts when the others have ended. One of the schedule that was waiting to do so is overtaken;
+ * what was triggered or redriven keeps its place. Those that wait go first, so that no end here lets them through.
+ */
 function cancelOthers(draft: Draft, occurrence: OccurrenceRecord): void {
-  for (const other of draft.live.slice()) {
-    if (other.id === occurrence.id) continue;
-    if (other.waiting) end(draft, other, 'skipped', { reason: 'overlap', count: 1 });
+  const others = draft.live.filter((other) => other.id !== occurrence.id);
+  for (const other of others) {
+    if (other.waiting && other.kind === 'nominal') skip(draft, other, 'overlap');
+  }
+  for (const other of others) {
+    if (other.state === 'running') requestCancel(draft, other, 'overlap');
+    else if (other.state === 'ready' && other.attempt === 0) skip(draft, other, 'overlap');
     else if (other.state === 'ready' || other.state === 'retry-wait') {
       end(draft, other, 'cancelled', { reason: 'overlap' });
-    } else if (other.state === 'running') {
-      requestCancel(draft, other, 'overlap');
     }
   }
-  releaseWaiting(draft);
 }

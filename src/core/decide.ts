@@ -45,7 +45,7 @@ export function decide(
     assert(view === undefined, 'a task is created once');
     return createTask(event.task, facts).decision();
   }
-  assert(view !== undefined, `${event.kind} needs a task`);
+  assert(view !== undefined, 'only `create` needs no task');
   const draft = new Draft(view.task, view.live, facts);
   switch (event.kind) {
     case 'update':

@@ -8,11 +8,15 @@ import type { Facts } from './event.js';
 import {
   type AttemptOutcome,
   type AttemptRecord,
+  copyOfOccurrence,
+  copyOfTask,
   isTerminal,
+  type Mutable,
   type OccurrenceKind,
   type OccurrenceRecord,
   type OccurrenceState,
   occurrenceId,
+  overwrite,
   type TaskRecord,
   type TaskView,
 } from './model.js';
@@ -31,7 +35,6 @@ export interface Decision {
   readonly remove: boolean;
 }
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 export type OccurrencePatch = Partial<Omit<OccurrenceRecord, 'id' | 'state' | 'revision'>>;
 export type TaskRecordPatch = Partial<Omit<TaskRecord, 'id' | 'revision'>>;
 
@@ -41,23 +44,38 @@ export interface NewOccurrence {
   readonly nominalAt: number;
   readonly dueAt: number;
   readonly redriveOf?: string;
+  readonly catchup?: boolean;
 }
 
 export class Draft {
-  task: TaskRecord;
+  /** A copy of our own once `taskChanged`. */
+  #task: Mutable<TaskRecord>;
   live: OccurrenceRecord[];
-  facts: Facts;
+  readonly facts: Facts;
   taskChanged = false;
+  /** True while those that waited are being released: one release at a time, however deep it reaches. */
+  releasing = false;
   subject: OccurrenceRecord | undefined;
   remove = false;
-  readonly changed: OccurrenceRecord[] = [];
+  readonly changed: Mutable<OccurrenceRecord>[] = [];
   readonly attempts: AttemptRecord[] = [];
   readonly effects: Effect[] = [];
 
   constructor(task: TaskRecord, live: readonly OccurrenceRecord[], facts: Facts) {
-    this.task = task;
+    this.#task = task;
     this.live = live.slice();
     this.facts = facts;
+  }
+
+  /** Of a task that is being created: the record, at revision 1, is our own from the start. */
+  static ofNew(task: TaskRecord, facts: Facts): Draft {
+    const draft = new Draft(task, [], facts);
+    draft.taskChanged = true;
+    return draft;
+  }
+
+  get task(): TaskRecord {
+    return this.#task;
   }
 
   decision(): Decision {
@@ -78,15 +96,24 @@ export class Draft {
   }
 
   changeTask(patch: TaskRecordPatch): void {
-    const revision = this.taskChanged ? this.task.revision : this.task.revision + 1;
-    this.task = { ...this.task, ...patch, revision };
-    this.taskChanged = true;
+    if (!this.taskChanged) {
+      this.#task = copyOfTask(this.task);
+      this.#task.revision++;
+      this.taskChanged = true;
+    }
+    overwrite(this.#task, patch);
+  }
+
+  /** The record of an occurrence as it stands, also when this decision has ended it. */
+  newest(occurrence: OccurrenceRecord): OccurrenceRecord {
+    const index = indexOfId(this.changed, occurrence.id);
+    return index >= 0 ? this.changed[index]! : occurrence;
   }
 
   /** A new occurrence, scheduled; the id follows from its identity, so that one made twice is refused. */
   create(made: NewOccurrence): OccurrenceRecord {
     const { task } = this;
-    const record: OccurrenceRecord = {
+    const record: Mutable<OccurrenceRecord> = {
       id: occurrenceId(task.id, task.generation, made.kind, made.ordinal),
       taskId: task.id,
       tenant: task.tenant,
@@ -106,7 +133,7 @@ export class Draft {
       deaths: 0,
       alone: false,
       waiting: false,
-      catchup: false,
+      catchup: made.catchup ?? false,
       token: 0,
       leaseUntil: undefined,
       workerId: undefined,
@@ -136,15 +163,19 @@ export class Draft {
     to: OccurrenceState,
     patch: OccurrencePatch = {},
   ): OccurrenceRecord {
-    assertMove(occurrence.state, to);
-    const index = this.changed.findIndex((record) => record.id === occurrence.id);
-    // Several moves in one decision are one change of the record, so one revision.
-    const revision = index >= 0 ? occurrence.revision : occurrence.revision + 1;
-    const next: Mutable<OccurrenceRecord> = { ...occurrence, ...patch, state: to, revision };
-    if (index >= 0) this.changed[index] = next;
-    else this.changed.push(next);
+    const index = indexOfId(this.changed, occurrence.id);
+    // Several moves in one decision are one change of the record: one copy, one revision.
+    const next = index >= 0 ? this.changed[index]! : copyOfOccurrence(occurrence);
+    // By the record as it stands: an older one in the caller's hands must not undo what came after it.
+    assertMove(next.state, to);
+    if (index < 0) {
+      next.revision++;
+      this.changed.push(next);
+    }
+    overwrite<OccurrenceRecord>(next, patch);
+    next.state = to;
 
-    const place = this.live.findIndex((record) => record.id === occurrence.id);
+    const place = indexOfId(this.live, occurrence.id);
     if (isTerminal(to)) {
       if (place >= 0) this.live.splice(place, 1);
     } else {
@@ -194,4 +225,9 @@ export class Draft {
       },
     });
   }
+}
+
+function indexOfId(records: readonly OccurrenceRecord[], id: string): number {
+  for (let i = 0; i < records.length; i++) if (records[i]?.id === id) return i;
+  return -1;
 }

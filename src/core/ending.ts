@@ -1,23 +1,15 @@
 /** What follows from the end of an occurrence: its successor, who waited behind it, the end of its task. */
-import { markReady } from './advance.js';
+import { ensureNext, markReady } from './advance.js';
 import type { Draft, OccurrencePatch } from './draft.js';
-import type { TaskEventType } from './effect.js';
-import type { OccurrenceRecord, OccurrenceState } from './model.js';
+import type { OccurrenceRecord, OccurrenceState, TaskRecord } from './model.js';
 import { firstNominal } from './schedule.js';
 
 type EndState = 'succeeded' | 'dead' | 'quarantined' | 'cancelled' | 'skipped' | 'missed';
 
-const TOLD_AS: Record<EndState, TaskEventType> = {
-  succeeded: 'succeeded',
-  dead: 'deadLettered',
-  quarantined: 'quarantined',
-  cancelled: 'cancelled',
-  skipped: 'skipped',
-  missed: 'missed',
-};
-
 /** An occurrence that its own task's update dropped: no outcome of the task, nobody is told. */
 export const SUPERSEDED = 'superseded';
+/** `endReason` of a task that `onExhausted: 'stop'` stopped; from then on it only waits for what still lives. */
+const EXHAUSTED = 'exhausted';
 
 /** Ends an occurrence and does all that follows from it. */
 export function end(
@@ -26,19 +18,22 @@ export function end(
   state: EndState,
   patch: OccurrencePatch = {},
 ): void {
-  const endedAt = patch.endedAt ?? draft.facts.nowMs;
   const ended = draft.move(occurrence, state, {
     ...patch,
-    endedAt,
+    endedAt: patch.endedAt ?? draft.facts.nowMs,
     waiting: false,
     leaseUntil: undefined,
+    ...(state === 'skipped' || state === 'missed'
+      ? { count: patch.count ?? 1, untilAt: patch.untilAt ?? occurrence.nominalAt }
+      : undefined),
   });
   tellEnd(draft, ended, state);
-  if (state !== 'skipped' && draft.task.lastEnd !== state) draft.changeTask({ lastEnd: state });
-  succeed(draft, ended);
+  noteLastEnd(draft, ended);
   stopIfExhausted(draft, ended);
+  if (draft.task.schedule.kind === 'fixedDelay') continueSequence(draft, ended);
+  else ensureNext(draft, ended);
   releaseWaiting(draft);
-  completeIfDone(draft);
+  completeIfDone(draft, ended);
 }
 
 function tellEnd(draft: Draft, ended: OccurrenceRecord, state: EndState): void {
@@ -58,35 +53,71 @@ function tellEnd(draft: Draft, ended: OccurrenceRecord, state: EndState): void {
     case 'cancelled':
       draft.tell('cancelled', ended, { reason: ended.reason });
       return;
-    default:
-      draft.tell(TOLD_AS[state], ended, {
+    case 'skipped':
+    case 'missed':
+      draft.tell(state, ended, {
         reason: ended.reason,
         count: ended.count ?? 1,
         from: ended.nominalAt,
         to: ended.untilAt ?? ended.nominalAt,
       });
+      return;
+    default:
+      return state satisfies never;
   }
 }
 
-function isOpen(draft: Draft): boolean {
-  return draft.task.state === 'active' || draft.task.state === 'paused';
+/**
+ * The end of the newest occurrence is what a task's status goes by when nothing of it lives, also when an older one
+ * ends after it. A skipped one says nothing: the one it was skipped for will.
+ */
+function noteLastEnd(draft: Draft, { id, state }: OccurrenceRecord): void {
+  const { lastEnd, lastOccurrenceId } = draft.task;
+  if (id !== lastOccurrenceId) {
+    if (state === 'skipped') return;
+    const isDecided = lastEnd !== undefined && lastEnd !== 'skipped';
+    const newestHasEnded = lastOccurrenceId !== undefined && !draft.find(lastOccurrenceId);
+    if (isDecided && newestHasEnded) return;
+  }
+  if (lastEnd !== state) draft.changeTask({ lastEnd: state });
+}
+
+function isOpen({ state }: TaskRecord): boolean {
+  return state === 'active' || state === 'paused';
+}
+
+/** True while the schedule may still give occurrences. */
+export function goesOn(task: TaskRecord): boolean {
+  return isOpen(task) && task.endReason === undefined;
+}
+
+/** Of the schedule; what was triggered or redriven stands outside of it. */
+export function isPlanned({ kind }: OccurrenceRecord): boolean {
+  return kind === 'nominal' || kind === 'sequence';
 }
 
 /** fixedDelay: the end of sequence n creates sequence n + 1, at the end + delay. */
-function succeed(draft: Draft, ended: OccurrenceRecord): void {
-  const { schedule } = draft.task;
-  if (schedule.kind !== 'fixedDelay' || !isOpen(draft)) return;
+function continueSequence(draft: Draft, ended: OccurrenceRecord): void {
+  const { schedule, generation, taken, cursorAt, anchorAt } = draft.task;
+  if (schedule.kind !== 'fixedDelay' || !goesOn(draft.task)) return;
+  // An end that is told twice, or of another, creates no second one.
+  if (draft.live.some(({ kind }) => kind === 'sequence')) return;
+  const nextAt = (ended.endedAt ?? draft.facts.nowMs) + schedule.delayMs;
+  if (ended.generation !== generation) {
+    // The schedule was given while this one lived: its end, whichever, starts the new generation.
+    if (isPlanned(ended) && taken === 0) createSequence(draft, Math.max(nextAt, anchorAt));
+    return;
+  }
   const needsSuccess = schedule.after === 'success';
-  // Under `after: 'success'` the redrive of a failed run carries the sequence on.
-  const carries = ended.kind === 'sequence' || (needsSuccess && ended.kind === 'redrive');
-  if (!carries || (needsSuccess && ended.state !== 'succeeded')) return;
-  const endedAt = ended.endedAt ?? draft.facts.nowMs;
-  if (draft.live.some((other) => other.kind === 'sequence')) return;
-  createSequence(draft, endedAt + schedule.delayMs);
+  // Under `after: 'success'` the redrive of the failed run, which has its nominal time, carries the sequence on.
+  const carries =
+    ended.kind === 'sequence' ||
+    (needsSuccess && ended.kind === 'redrive' && ended.nominalAt === cursorAt);
+  if (carries && (!needsSuccess || ended.state === 'succeeded')) createSequence(draft, nextAt);
 }
 
 /** The next sequence of a fixedDelay, unless its limit or `endAt` says it was the last. */
-export function createSequence(draft: Draft, atMs: number): void {
+function createSequence(draft: Draft, atMs: number): void {
   const { schedule, taken } = draft.task;
   if (schedule.kind !== 'fixedDelay') return;
   if (schedule.limit !== undefined && taken >= schedule.limit) return;
@@ -101,69 +132,127 @@ export function createFirstSequence(draft: Draft, nowMs: number): void {
   if (atMs !== undefined) createSequence(draft, Math.max(atMs, nowMs));
 }
 
-/** `onExhausted: 'stop'`: a recurring task ends as failed when one of its occurrences is dead. */
+/**
+ * `onExhausted: 'stop'`: when one of its occurrences is dead nothing of a recurring task's schedule starts any more.
+ * What has started, or was triggered, goes on to its end, and with that the task has ended.
+ */
 function stopIfExhausted(draft: Draft, ended: OccurrenceRecord): void {
-  const exhausted = ended.state === 'dead' || ended.state === 'quarantined';
   const { task } = draft;
-  if (!exhausted || task.policies.onExhausted !== 'stop' || task.schedule.kind === 'once') return;
-  if (!isOpen(draft)) return;
-  draft.changeTask({
-    state: 'completed',
-    endedAt: draft.facts.nowMs,
-    endReason: 'exhausted',
-    pausedAt: undefined,
-  });
+  if (ended.state !== 'dead' && ended.state !== 'quarantined') return;
+  if (task.policies.onExhausted !== 'stop' || task.schedule.kind === 'once') return;
+  if (!goesOn(task)) return;
+  draft.changeTask({ endReason: EXHAUSTED });
   for (const other of draft.live.slice()) {
-    if (other.state === 'scheduled') drop(draft, other, 'exhausted');
+    if (isDroppable(other)) draft.tell('cancelled', drop(draft, other, EXHAUSTED), DROPPED);
   }
+}
+
+const DROPPED = Object.freeze({ reason: EXHAUSTED });
+
+/** Of the schedule, and not begun. */
+export function isDroppable(occurrence: OccurrenceRecord): boolean {
+  const { state, attempt } = occurrence;
+  return isPlanned(occurrence) && attempt === 0 && (state === 'scheduled' || state === 'ready');
 }
 
 /** Cancels what has not started, without any consequence. */
-export function drop(draft: Draft, occurrence: OccurrenceRecord, reason: string): void {
-  draft.move(occurrence, 'cancelled', {
-    endedAt: draft.facts.nowMs,
-    reason,
-    waiting: false,
-  });
+export function drop(
+  draft: Draft,
+  occurrence: OccurrenceRecord,
+  reason: string,
+): OccurrenceRecord {
+  const endedAt = draft.facts.nowMs;
+  return draft.move(occurrence, 'cancelled', { endedAt, reason, waiting: false });
 }
 
-const BLOCKING: ReadonlySet<OccurrenceState> = new Set<OccurrenceState>([
-  'ready',
-  'running',
-  'cancel-requested',
-  'retry-wait',
-]);
-
-/** Overlap looks at occurrences that were let through and have not ended. */
-export function isBlocking(occurrence: OccurrenceRecord): boolean {
-  return BLOCKING.has(occurrence.state);
+/** Let through by overlap and not ended. */
+function isLetThrough(state: OccurrenceState): boolean {
+  return (
+    state === 'ready' || state === 'running' || state === 'cancel-requested' || state === 'retry-wait'
+  );
 }
 
-/** The first of those held back by overlap becomes ready when nothing blocks any more. */
-export function releaseWaiting(draft: Draft): void {
-  if (draft.live.length === 0 || draft.live.some(isBlocking)) return;
-  const paused = draft.task.state === 'paused';
-  let first: OccurrenceRecord | undefined;
-  for (const occurrence of draft.live) {
-    if (!occurrence.waiting || (paused && occurrence.kind !== 'trigger')) continue;
-    if (first === undefined || occurrence.nominalAt < first.nominalAt) first = occurrence;
+export function isRunning({ state }: OccurrenceRecord): boolean {
+  return state === 'running' || state === 'cancel-requested';
+}
+
+/**
+ * A pause holds back everything but what was triggered during it. Such a run is marked by `catchup`, which means nothing
+ * else for a triggered one.
+ */
+export function isHeld(task: TaskRecord, { kind, catchup }: OccurrenceRecord): boolean {
+  return task.state === 'paused' && !(kind === 'trigger' && catchup);
+}
+
+/** True while another of the task keeps this one from being let through. */
+export function isBlocked({ task, live }: Draft, occurrence: OccurrenceRecord): boolean {
+  const { overlap, catchup } = task.policies;
+  for (const other of live) {
+    if (other.id === occurrence.id || !isLetThrough(other.state)) continue;
+    if (overlap === 'allowAll') {
+      // Only the runs of `catchup: 'all'` go one after another.
+      const inRow = catchup === 'all' && isCatchupRun(occurrence) && isCatchupRun(other);
+      if (!inRow) continue;
+    }
+    // What a pause holds back does not hold back what was triggered during it.
+    if (isRunning(other) || !isHeld(task, other)) return true;
   }
-  if (first !== undefined) markReady(draft, first);
+  return false;
+}
+
+function isCatchupRun({ kind, catchup }: OccurrenceRecord): boolean {
+  return kind === 'nominal' && catchup;
+}
+
+/** Past due and held back; off the wheel until a commit that ends another lets it through. */
+export function hold(draft: Draft, occurrence: OccurrenceRecord): OccurrenceRecord {
+  return draft.move(occurrence, 'scheduled', { waiting: true });
+}
+
+/** Those held back become ready, in the order of their due times, as long as nothing blocks them. */
+export function releaseWaiting(draft: Draft): void {
+  if (draft.live.length === 0 || draft.releasing || !isOpen(draft.task)) return;
+  draft.releasing = true;
+  for (;;) {
+    const first = firstWaiting(draft);
+    if (first === undefined || isBlocked(draft, first)) break;
+    markReady(draft, first);
+  }
+  draft.releasing = false;
+}
+
+function firstWaiting({ task, live }: Draft): OccurrenceRecord | undefined {
+  let first: OccurrenceRecord | undefined;
+  for (const occurrence of live) {
+    if (!occurrence.waiting || isHeld(task, occurrence)) continue;
+    if (first === undefined || occurrence.dueAt < first.dueAt) first = occurrence;
+  }
+  return first;
 }
 
 /** A task is completed when nothing of it lives and nothing can come. */
-export function completeIfDone(draft: Draft): void {
+function completeIfDone(draft: Draft, ended: OccurrenceRecord): void {
   const { task } = draft;
-  if (draft.live.length > 0 || !isOpen(draft)) return;
-  if (task.schedule.kind === 'fixedDelay' && task.schedule.after === 'success') {
-    // Failed without a next run: it waits for a redrive or an update, unless success has ended it.
-    if (task.lastEnd !== 'succeeded') return;
-  }
+  if (draft.live.length > 0 || !isOpen(task) || awaitsSuccess(draft, ended)) return;
   const once = task.schedule.kind === 'once';
+  const cancelled = once && ended.state === 'cancelled' && ended.kind !== 'trigger';
+  const reason = cancelled ? ended.reason : once ? ended.state : 'scheduleEnded';
   draft.changeTask({
-    state: once && task.lastEnd === 'cancelled' ? 'cancelled' : 'completed',
+    state: cancelled ? 'cancelled' : 'completed',
     endedAt: draft.facts.nowMs,
-    endReason: once ? task.lastEnd : 'scheduleEnded',
+    endReason: task.endReason ?? reason,
     pausedAt: undefined,
   });
+}
+
+/**
+ * A fixedDelay `after: 'success'` that failed, without a next run: it waits for a redrive or an update, as long as there
+ * could be a next one.
+ */
+function awaitsSuccess({ task, facts }: Draft, ended: OccurrenceRecord): boolean {
+  const { schedule, taken } = task;
+  if (schedule.kind !== 'fixedDelay' || schedule.after !== 'success' || !goesOn(task)) return false;
+  if (schedule.limit !== undefined && taken >= schedule.limit) return false;
+  const nextAt = Math.max(facts.nowMs, ended.endedAt ?? facts.nowMs) + schedule.delayMs;
+  return schedule.endAt === undefined || nextAt <= schedule.endAt;
 }

@@ -125,6 +125,11 @@ export class Batch {
     return decision;
   }
 
+  /** The occurrence as this turn leaves it so far; undefined when the turn has not changed it. */
+  changedRecord(active: ActiveTask | undefined, id: string): OccurrenceRecord | undefined {
+    return active?.change?.occurrences.find(({ record }) => record.id === id)?.record;
+  }
+
   answer(job: Job, change: Change | undefined, outcome: Outcome): void {
     this.answers.push({ job, change, outcome });
   }

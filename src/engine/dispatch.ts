@@ -227,6 +227,8 @@ export class Dispatch {
       }
       default:
         this.runs.remove(run);
+        // Nothing runs: nothing is to be renewed, and nobody woken for it.
+        if (this.runs.size === 0) this.#renewAtMs = Number.POSITIVE_INFINITY;
         if (report.kind === 'returned') this.#options.ready.undo(run.item);
         else this.#options.ready.finished(run.item);
         return [run, this.#endOf(run, report, batch)];

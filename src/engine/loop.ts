@@ -157,13 +157,26 @@ export class Loop {
     }
     await working.refresh(reloads);
     await working.load(ids);
-    for (const job of jobs) this.#decideJob(batch, job);
+    for (const job of jobs) {
+      this.#decideJob(batch, isRedrive(job) ? await this.#upToDate(batch, job) : job);
+    }
     for (const id of reloads) {
       const active = working.get(id);
       if (active === undefined) continue;
       this.#apply.placeReady(active, batch);
       batch.reloaded.push(active);
     }
+  }
+
+  /** A dead letter is no live record of its task: as it stands now, or as this turn leaves it. */
+  async #upToDate(batch: Batch, job: Job): Promise<Job> {
+    const { work } = job;
+    if (!isRedrive(job) || work.kind !== 'task' || work.event.kind !== 'redrive') return job;
+    const { id } = work.event.occurrence;
+    const changed = batch.changedRecord(this.#parts.working.get(work.taskId), id);
+    const occurrence = changed ?? (await this.#parts.session.occurrence(id));
+    if (occurrence === undefined) return job;
+    return { ...job, work: { ...work, event: { kind: 'redrive', occurrence } } };
   }
 
   #decideJob(batch: Batch, job: Job): void {
@@ -253,10 +266,10 @@ export class Loop {
   }
 
   #hasMoreWork(): boolean {
-    const { inbox, timing } = this.#parts;
+    const { clock, inbox, timing } = this.#parts;
     if (!inbox.isEmpty) return true;
     if (!this.#executes()) return false;
-    return timing !== undefined && (timing.moreDue || timing.canAdmit());
+    return timing !== undefined && (timing.isDue(clock.now()) || timing.canAdmit());
   }
 
   /** One alarm for everything that time alone can bring about. */
@@ -303,4 +316,8 @@ export class Loop {
     this.#disarm?.();
     this.#disarm = undefined;
   }
+}
+
+function isRedrive({ work }: Job): boolean {
+  return work.kind === 'task' && work.event.kind === 'redrive';
 }

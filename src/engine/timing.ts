@@ -36,6 +36,9 @@ export interface TimingOptions {
 /** Timers re-inserted at once when the wheel is rebuilt. */
 const REBUILD_CHUNK = 4096;
 
+/** A wheel that does not let go of what is due is asked again after this long. */
+const STUCK_RETRY_MS = 30_000;
+
 /** Where a slot of the near table stands. */
 const IN_WHEEL = 1;
 const IN_BACKLOG = 2;
@@ -54,6 +57,9 @@ export class Timing {
   #earliestMs = Number.POSITIVE_INFINITY;
   /** True when the last `take` left due work behind. */
   moreDue = false;
+  /** Something went into the wheel that the last `take` cannot have seen. */
+  #placedSinceTake = false;
+  #takenUpToMs = Number.NEGATIVE_INFINITY;
   readonly #laneRoom = new Map<number, number>();
 
   static async create(options: TimingOptions, nowMs: number): Promise<Timing> {
@@ -80,7 +86,15 @@ export class Timing {
 
   /** Wall clock time at which `take` must be called; Infinity when nothing waits for its time. */
   get nextWakeMs(): number {
-    return Math.min(this.#wheel.nextWake() ?? Number.POSITIVE_INFINITY, this.#earliestMs);
+    const wakeMs = this.#wheel.nextWake() ?? Number.POSITIVE_INFINITY;
+    // A wheel that keeps what is due must not make the loop spin.
+    const isStuck = wakeMs <= this.#takenUpToMs && !this.#placedSinceTake && !this.moreDue;
+    return Math.min(isStuck ? this.#takenUpToMs + STUCK_RETRY_MS : wakeMs, this.#earliestMs);
+  }
+
+  /** True when something may be due that `take` has not been asked for: then no alarm need be waited for. */
+  isDue(nowMs: number): boolean {
+    return this.moreDue || (this.#placedSinceTake && this.nextWakeMs <= nowMs);
   }
 
   /** The exact due time of the earliest timer. */
@@ -106,6 +120,7 @@ export class Timing {
       flags: IN_WHEEL,
     });
     near.setHandle(slot, this.#wheel.insert(tickOf(timed.dueAt), slot));
+    this.#placedSinceTake = true;
   }
 
   /** Takes the occurrence out; nothing is left behind. O(1). */
@@ -127,6 +142,8 @@ export class Timing {
   take(nowMs: number, max: number): Admitted[] {
     this.#laneRoom.clear();
     const admitted: Admitted[] = [];
+    this.#placedSinceTake = false;
+    this.#takenUpToMs = nowMs;
     this.#takeEarly(nowMs);
     this.#takeBacklog(admitted, max);
     const { refs, more } = this.#wheel.advance(tickOf(nowMs), max);
@@ -225,6 +242,7 @@ export class Timing {
     }
     this.#wheel.close();
     this.#wheel = wheel;
+    this.#placedSinceTake = true;
   }
 
   close(): void {

@@ -226,6 +226,7 @@ export function testExecutor(name: string, make: (slots: number) => Executor): v
 
     it('takes back what has not entered, and never enters it', async () => {
       const host = await open(4);
+      host.givesAgain = () => false;
       const runs = [1, 2, 3].map((n) => host.makeRun('echo', n));
       host.give(runs);
       host.call(() => host.executor.recall());
@@ -236,6 +237,7 @@ export function testExecutor(name: string, make: (slots: number) => Executor): v
 
     it('takes back a run that is aborted or ended before it has entered', async () => {
       const host = await open(4);
+      host.givesAgain = () => false;
       const aborted = host.start('hang');
       host.call(() => host.executor.abort(aborted, 'cancelled', 'early'));
       const ended = host.start('hang');
@@ -292,6 +294,7 @@ export function testExecutor(name: string, make: (slots: number) => Executor): v
       const host = await open(4);
       const running = [host.start('stuck'), host.start('hang')];
       for (const runId of running) await host.entered(runId);
+      host.givesAgain = () => false;
       const queued = host.start('noop');
       await host.executor.close();
       await host.executor.close();

@@ -51,6 +51,7 @@ describe('handlers in-process', () => {
     for (const runId of runs) await host.entered(runId);
     for (const runId of runs) host.call(() => host.executor.end(runId));
     expect(host.executor.capacity()).toBe(0);
+    host.givesAgain = () => false;
     expect((await host.run('held')).kind).toBe('returned');
     expect(host.logged.filter(({ level }) => level === 'error')).toHaveLength(1);
     const { batches } = host;
@@ -82,6 +83,7 @@ describe('handlers in-process', () => {
 
   it('can recall the others of their own batch', async () => {
     const host = await open({ first: () => host.executor.recall(), second: () => undefined }, 4);
+    host.givesAgain = () => false;
     const runs = [host.makeRun('first'), host.makeRun('second')];
     host.give(runs);
     const ends = await Promise.all(runs.map((run) => host.ended(run.runId)));

@@ -43,9 +43,9 @@ const PLOT_HEIGHT = HEIGHT - PLOT.top - PLOT.bottom;
 /** About as many ticks as read well along an axis. */
 const TICKS = 6;
 
-/** From 0 to a round number at or above `max`. */
+/** From 0 to a round number at or above `max`; to 1 when there is nothing. */
 export function linearScale(max: number, label: (value: number) => string): Scale {
-  const step = roundStep(Math.max(max, Number.MIN_VALUE) / TICKS);
+  const step = roundStep((max > 0 ? max : 1) / TICKS);
   const end = Math.max(step, Math.ceil(max / step) * step);
   const ticks: Tick[] = [];
   for (let index = 0; index * step <= end * 1.0001; index += 1) {
