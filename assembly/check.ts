@@ -1,5 +1,5 @@
-// The invariant walk, and two ways to bring about in tests what would take too long or never happen. In
-// the release build, which has no assertions, these do nothing.
+// The invariant walk, and two ways to bring about in tests what would take too long or never
+// happen. In the release build, which has no assertions, these do nothing.
 import { FREE_CHAINS, LEVEL1, LEVEL3_BITS, NO_SLOT, SLOTS, STRIPES } from './constants';
 import {
   CHAINS_AT,
@@ -34,7 +34,9 @@ const GENERATION_WRONG: u32 = 8;
 let walked: u32 = 0;
 let smallest: u64 = 0;
 
-/** Walks every record of the wheel; 0, or the number of the broken invariant. O(records + slots). */
+/**
+ * Walks every record of the wheel; 0, or the number of the broken invariant. O(records + slots).
+ */
 export function check(): u32 {
   if (ASC_NO_ASSERT) return 0;
   walked = 0;

@@ -18,7 +18,8 @@ export const LEVEL1_SLOTS: u32 = 1024;
 export const LEVEL2_SLOTS: u32 = 1024;
 export const LEVEL3_SLOTS: u32 = 256;
 
-// All levels' slots are numbered in one row, so one bitmap and one table of list heads serve them all.
+// All levels' slots are numbered in one row, so one bitmap and one table of list heads serve them
+// all.
 export const LEVEL1: u32 = LEVEL0_SLOTS;
 export const LEVEL2: u32 = LEVEL1 + LEVEL1_SLOTS;
 export const LEVEL3: u32 = LEVEL2 + LEVEL2_SLOTS;
@@ -27,8 +28,8 @@ export const SLOTS: u32 = LEVEL3 + LEVEL3_SLOTS;
 export const NO_SLOT: u32 = u32.MAX_VALUE;
 
 /**
- * A slot is this many lists, walked in lockstep: a list's next record is known only when the one before
- * it has come from memory, so eight walks at once wait for eight loads at once.
+ * A slot is this many lists, walked in lockstep: a list's next record is known only when the one
+ * before it has come from memory, so eight walks at once wait for eight loads at once.
  */
 export const STRIPES: u32 = 8;
 /** The free records are as many stacks as well, for the same reason. */

@@ -1,5 +1,5 @@
-// What the host may call. Ticks and handles are f64 that the host has checked to be integers (handles
-// need not be); nothing here traps, whatever the arguments.
+// What the host may call. Ticks and handles are f64 that the host has checked to be integers
+// (handles need not be); nothing here traps, whatever the arguments.
 import { BATCH_MAX, EXPIRED_MAX, FULL } from './constants';
 import { expired, moved } from './expiry';
 import {

@@ -6,18 +6,19 @@
 //   heads        SLOTS × 8 stripes × u32: address of the list's first record, 0 when empty
 //   bitmap       one bit a slot, then one summary bit a 64-bit word
 //   free chains  8 × u32: address of the chain's first free record
-//   scratch      what batch calls pass: BATCH_MAX × f64 (dues in, handles out), BATCH_MAX × u32 (refs);
-//                or, after an advance, EXPIRED_MAX × u32 (expired refs)
+//   scratch      what batch calls pass: BATCH_MAX × f64 (dues in, handles out), BATCH_MAX × u32
+//                (refs); or, after an advance, EXPIRED_MAX × u32 (expired refs)
 //
 // A record is 20 bytes. Records never move, so links are addresses and a walk computes nothing.
 //
 //   byte  0          4          8                    16         20
 //         ├── next ──┼── link ──┼─────── word ───────┼── ref ────┤
 //
-//   next  address of the list's next record, 0 at its end; a parked record: its place in the host's heap
-//   link  address of the u32 that points at this record: a head, or the `next` of the record before it
-//         (so unlinking has one case); small numbers are states, see below
-//   word  generation (24 bits) above the due tick's low 40 bits; in memory: due u32, high due u8, generation u24
+//   next  address of the list's next record, 0 at its end; of a parked record: its place in the
+//         host's heap
+//   link  address of the u32 that points at this record: a head, or the `next` of the record before
+//         it (so unlinking has one case); small numbers are states, see below
+//   word  generation (24 bits) above the due tick's low 40 bits
 //   ref   the caller's
 import {
   BATCH_MAX,

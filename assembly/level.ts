@@ -1,7 +1,7 @@
 // Slots: their lists, and the bitmap of those that are occupied.
 //
-// 1. A slot's bit is set exactly when one of its lists holds a record; a summary bit exactly when its
-//    word is not 0.
+// 1. A slot's bit is set exactly when one of its lists holds a record; a summary bit exactly when
+//    its word is not 0.
 // 2. `link` of each record in a list is the address of the u32 that points at the record.
 import {
   DUE_MASK,
@@ -28,8 +28,8 @@ import {
 
 /**
  * The slot of a due tick as seen from the cursor: at the level of the highest bits in which the two
- * differ. So the slots of one level follow each other in time, all of them after the level below, and the
- * cursor's own slot of each level above 0 is empty.
+ * differ. So the slots of one level follow each other in time, all of them after the level below,
+ * and the cursor's own slot of each level above 0 is empty.
  */
 // @ts-ignore: decorator
 @inline
@@ -117,8 +117,9 @@ export function occupiedStripes(slot: u32): u32 {
 let touched: u32 = 0;
 
 /**
- * Loads the first record of each of these lists, so that they come from memory all at once. The processor
- * looks ahead by itself, but no further than some hundred instructions: about five records.
+ * Loads the first record of each of these lists, so that they come from memory all at once. The
+ * processor looks ahead by itself, but no further than some hundred instructions: about five
+ * records.
  */
 // @ts-ignore: decorator
 @inline
@@ -186,8 +187,8 @@ export function unlink(record: usize): void {
 }
 
 /**
- * Makes the slot whole again after records were taken from the front of its lists and some are left:
- * first records link to their heads.
+ * Makes the slot whole again after records were taken from the front of its lists and some are
+ * left: first records link to their heads.
  */
 export function mend(slot: u32): void {
   for (let rest = occupiedStripes(slot); rest != 0; rest &= rest - 1) {

@@ -2,12 +2,13 @@
 //
 // 1. A record is live (in a list of the wheel, or parked), free, retired, or at or above `bump`.
 // 2. Freeing raises the generation, so a handle given out before matches nothing any more.
-// 3. A record whose generation would wrap is retired: its generation is 0 and it is never used again.
-// 4. Free records are one stack cut into 8 chains: the k-th from the bottom is in chain k mod 8. It is
-//    last in, first out, so a cancel and an insert use the same warm record, and yet eight pops in a row
-//    wait for eight loads at once.
-// 5. When the last timer goes, the stack is dropped and `bump` starts over, so a wheel that was emptied
-//    hands out neighbouring records again. Records below `fresh` keep their generations.
+// 3. A record whose generation would wrap is retired: its generation is 0 and it is never used
+//    again.
+// 4. Free records are one stack cut into 8 chains: the k-th from the bottom is in chain k mod 8. It
+//    is last in, first out, so a cancel and an insert use the same warm record, and yet eight pops
+//    in a row wait for eight loads at once.
+// 5. When the last timer goes, the stack is dropped and `bump` starts over, so a wheel that was
+//    emptied hands out neighbouring records again. Records below `fresh` keep their generations.
 import {
   DUE_BITS,
   FREE_CHAINS,
@@ -88,7 +89,9 @@ export function reserve(count: u32): bool {
   return wanted <= atHand || grow(<u32>(wanted - <u64>freeDepth));
 }
 
-/** Writes to each page that `count` further timers would use first, so that no insert pays for it. */
+/**
+ * Writes to each page that `count` further timers would use first, so that no insert pays for it.
+ */
 export function touch(count: u32): void {
   const end = min(fresh + <usize>count * RECORD_BYTES, recordsEnd);
   for (let at = fresh; at < end; at += 4096) store<u8>(at, 0);

@@ -1,9 +1,11 @@
-// The wheel: a hierarchical timing wheel (Varghese & Lauck 1987, scheme 7), radix by highest differing bits.
+// The wheel: a hierarchical timing wheel (Varghese & Lauck 1987, scheme 7), radix by highest
+// differing bits.
 //
 // 1. No record in a list is due before the cursor, nor 2^40 ticks or more after it.
 // 2. A record in level 0 is due exactly at its slot's tick.
-// 3. A record in a higher slot is due at or after the slot's first tick. It may be due after its last: a
-//    reschedule to later only rewrites the due, and the cascade or the scan that meets it sorts it in.
+// 3. A record in a higher slot is due at or after the slot's first tick. It may be due after its
+//    last: a reschedule to later only rewrites the due, and the cascade or the scan that meets it
+//    sorts it in.
 // 4. The cursor stands in no occupied slot above level 0, but for the one that is being cascaded.
 // 5. `earliest`, when known, is the smallest due of all records in lists.
 import {
@@ -119,8 +121,8 @@ export function insertBatch(from: u32, count: u32): u32 {
 }
 
 /**
- * 0: stale. 1: cancelled. Else the record was parked and is free now; the host removes it from its heap:
- * place × 2 + (1 if far) + 2. O(1).
+ * 0: stale. 1: cancelled. Else the record was parked and is free now; the host removes it from its
+ * heap: place × 2 + (1 if far) + 2. O(1).
  */
 // @ts-ignore: decorator
 @inline
@@ -160,7 +162,10 @@ export function cancelBatch(from: u32, count: u32): u32 {
   return count;
 }
 
-/** 1: done. 0: stale. 2: the timer is parked or the due is out of reach, so the host must do it. O(1). */
+/**
+ * 1: done. 0: stale. 2: the timer is parked or the due is out of reach, so the host must do it.
+ * O(1).
+ */
 export function rescheduleOne(handle: f64, due: u64): u32 {
   const record = recordOf(handle);
   if (record == 0) return 0;
@@ -169,8 +174,8 @@ export function rescheduleOne(handle: f64, due: u64): u32 {
   forget(old & DUE_MASK);
   setDue(record, due);
   if (due >= old && ((old ^ cursor) & DUE_MASK) >> LEVEL1_BITS != 0) {
-    // Invariant 3: it stays in its slot above level 0. Such a slot never holds a record for which this
-    // test sees level 0: its first tick, and so the due, lies outside the cursor's 4096 ticks.
+    // Invariant 3: it stays in its slot above level 0. Such a slot never holds a record for which
+    // this test sees level 0: its first tick, and so the due, lies outside the cursor's 4096 ticks.
     if (due < earliest) earliest = due;
     return 1;
   }
@@ -303,7 +308,10 @@ export function findEarliest(): u64 {
   return best;
 }
 
-/** The smallest due in a slot. Records due at or after `end` are moved to the slots where they belong. */
+/**
+ * The smallest due in a slot. Records due at or after `end` are moved to the slots where they
+ * belong.
+ */
 function scan(slot: u32, end: u64): u64 {
   let best = NONE_EARLIEST;
   for (let stripe: u32 = 0; stripe < STRIPES; stripe++) {
@@ -322,8 +330,8 @@ function scan(slot: u32, end: u64): u64 {
   return best;
 }
 
-// Parked records: live, but in one of the host's heaps instead of a list. The host keeps each one's place
-// in its heap up to date here, so that a handle finds it.
+// Parked records: live, but in one of the host's heaps instead of a list. The host keeps each one's
+// place in its heap up to date here, so that a handle finds it.
 
 /** A record in no list, for the host's heap; 0 when the wheel is full. */
 export function insertParked(ref: u32, kind: u32): usize {

@@ -343,20 +343,29 @@ export class Scheduler<H extends object = HandlerMap> {
     this.#assertUsable('list');
     const given = optionsOf(options, 'list options', LIST);
     const status = given.status === undefined ? undefined : oneOf(given.status, 'status', STATUSES);
-    const page = await this.#wiring.session.listTasks({ ...pageOf(given), ...filterOf(given) });
+    const query = { ...pageOf(given, CURSOR.tasks), ...filterOf(given) };
+    const page = await this.#wiring.session.listTasks(query);
     const matching = page.items.filter((view) => status === undefined || taskStatus(view) === status);
-    return pageWith(matching.map((view) => this.#present(view)), page.cursor);
+    return pageWith(matching.map((view) => this.#present(view)), CURSOR.tasks, page.cursor);
   }
 
   /** A task's occurrences, newest first. @throws TaskNotFoundError */
   async occurrences(ref: TaskRef, options?: PageOptions): Promise<Page<Occurrence>> {
     this.#assertUsable('occurrences');
     const given = optionsOf(options, 'occurrences options', PAGING);
-    const query = pageOf(given);
+    const query = pageOf(given, CURSOR.occurrences);
     const id = await this.#require(ref, 'occurrences');
     const page = await this.#wiring.session.listOccurrences(id, query);
+    if (page.items.length === 0 && query.cursor === undefined) {
+      // A task has an occurrence from its creation on: there is none, or it is about to go.
+      throw new TaskNotFoundError(`occurrences: no task ${id}`);
+    }
     const { decode } = this.#wiring.values;
-    return pageWith(page.items.map((record) => presentOccurrence(record, decode)), page.cursor);
+    return pageWith(
+      page.items.map((record) => presentOccurrence(record, decode)),
+      CURSOR.occurrences,
+      page.cursor,
+    );
   }
 
   async occurrence(id: string): Promise<Occurrence | undefined> {
@@ -383,9 +392,11 @@ export class Scheduler<H extends object = HandlerMap> {
     this.#assertUsable('deadLetters');
     const given = optionsOf(options, 'deadLetters options', DEAD_LETTERS);
     const { session, values } = this.#wiring;
-    const page = await session.listDeadLetters({ ...pageOf(given), ...filterOf(given) });
+    const query = { ...pageOf(given, CURSOR.deadLetters), ...filterOf(given) };
+    const page = await session.listDeadLetters(query);
     return pageWith(
       page.items.map((record) => presentOccurrence(record, values.decode)),
+      CURSOR.deadLetters,
       page.cursor,
     );
   }
@@ -711,9 +722,18 @@ function reasonOf(options: unknown): string | undefined {
   return reason === undefined ? undefined : textOf(reason, 'reason', 1024);
 }
 
-function pageOf(given: { limit?: unknown; cursor?: unknown }): { limit: number; cursor?: string } {
+/** Cursors begin with the list they are of, so that one of another list is refused. */
+const CURSOR = { tasks: 't:', occurrences: 'o:', deadLetters: 'd:' };
+
+function pageOf(
+  given: { limit?: unknown; cursor?: unknown },
+  prefix: string,
+): { limit: number; cursor?: string } {
   const limit = integerOf(given.limit ?? PAGE.default, 'limit', 1, PAGE.max);
-  return given.cursor === undefined ? { limit } : { limit, cursor: textOf(given.cursor, 'cursor', 256) };
+  if (given.cursor === undefined) return { limit };
+  const cursor = textOf(given.cursor, 'cursor', 256);
+  if (!cursor.startsWith(prefix)) refuse('cursor', cursor, 'what a page of this same list held');
+  return { limit, cursor: cursor.slice(prefix.length) };
 }
 
 function filterOf(given: { tenant?: unknown; handler?: unknown }): {
@@ -726,6 +746,6 @@ function filterOf(given: { tenant?: unknown; handler?: unknown }): {
   };
 }
 
-function pageWith<T>(items: T[], cursor: string | undefined): Page<T> {
-  return cursor === undefined ? { items } : { items, cursor };
+function pageWith<T>(items: T[], prefix: string, cursor: string | undefined): Page<T> {
+  return cursor === undefined ? { items } : { items, cursor: prefix + cursor };
 }

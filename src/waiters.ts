@@ -3,7 +3,8 @@ import { sleepOn } from './clock/system.js';
 import type { Clock } from './clock/clock.js';
 import type { TaskEvent } from './core/effect.js';
 import { TaskNotFoundError, WaitTimeoutError } from './core/errors.js';
-import { isTerminal, type OccurrenceRecord } from './core/model.js';
+import { SUPERSEDED } from './core/ending.js';
+import { isTerminal, type OccurrenceRecord, type TaskView } from './core/model.js';
 import type { StoreSession } from './store/store.js';
 
 /** Events after which the latest occurrence may have ended, or be another one. */
@@ -65,8 +66,11 @@ export class Waiters {
       };
       const fail = (error: unknown): void => finish(() => reject(error));
       const onAbort = (): void => fail(signal?.reason);
+      // Of a recurring task the next one is made before this one ends: keep to the one first seen.
+      let awaited: string | undefined;
       const look = (): void => {
-        this.#latest(taskId).then((latest) => {
+        this.#latest(taskId, awaited).then((latest) => {
+          awaited = latest.id;
           if (isTerminal(latest.state)) finish(() => resolve(latest));
         }, fail);
       };
@@ -88,13 +92,22 @@ export class Waiters {
     });
   }
 
-  async #latest(taskId: string): Promise<OccurrenceRecord> {
+  /** The one awaited, unless an update has put another in its place; else the task's newest. */
+  async #latest(taskId: string, awaited: string | undefined): Promise<OccurrenceRecord> {
     const [view] = await this.#session.views([taskId]);
+    const known =
+      awaited === undefined ? undefined : await this.#read(view, awaited);
+    const isReplaced = known?.state === 'cancelled' && known.reason === SUPERSEDED;
+    if (known !== undefined && !isReplaced) return known;
     const id = view?.task.lastOccurrenceId;
-    const latest =
-      view?.live.find((occurrence) => occurrence.id === id) ??
-      (id === undefined ? undefined : await this.#session.occurrence(id));
+    const latest = id === undefined ? undefined : await this.#read(view, id);
     if (latest === undefined) throw new TaskNotFoundError(`wait: no task ${taskId}`);
     return latest;
+  }
+
+  async #read(view: TaskView | undefined, id: string): Promise<OccurrenceRecord | undefined> {
+    return (
+      view?.live.find((occurrence) => occurrence.id === id) ?? (await this.#session.occurrence(id))
+    );
   }
 }

@@ -1,4 +1,7 @@
-/** `tickwheel load-test`: loads a scheduler on worker threads and audits every task that it accepted. */
+/**
+ * `tickwheel load-test`: loads a scheduler on worker threads and audits every task that it
+ * accepted.
+ */
 import { writeFile } from 'node:fs/promises';
 import { Scheduler, systemClock } from '../index.js';
 import { SAMPLE_NAME, SAMPLE_TRACE } from './data/azure-functions-2019.js';
@@ -26,7 +29,9 @@ export interface Surroundings {
 }
 
 const HANDLERS = new URL('./load/handler.js', import.meta.url);
-/** Ended tasks are dropped soon, so that a long run shows what the load costs and not its history. */
+/**
+ * Ended tasks are dropped soon, so that a long run shows what the load costs and not its history.
+ */
 const RETENTION = { succeeded: '10s', failed: '1h' } as const;
 /** The run goes on until what is due within this time of the last creation has run. */
 const DRAIN_HORIZON_MS = 10_000;

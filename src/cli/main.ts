@@ -19,9 +19,9 @@ function declareCommands(): Command {
     .exitOverride();
   declareLoadOptions(program.command('load-test'))
     .description(
-      'Loads a scheduler at a fixed rate or with a recorded workload, audits every task by its id, ' +
-        'and tells how late tasks started. Without --rate or --trace: a minute of a real workload, ' +
-        'from a bundled sample.',
+      'Loads a scheduler at a fixed rate or with a recorded workload, audits every task by its ' +
+        'id, and tells how late tasks started. Without --rate or --trace: a minute of a real ' +
+        'workload, from a bundled sample.',
     )
     .allowExcessArguments(false)
     .action(loadTest);

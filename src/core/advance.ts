@@ -4,7 +4,7 @@
  * A scheduled occurrence of the newest nominal time taken, the cursor, has no successor yet: it gets one when it becomes
  * ready, waits, or ends in whatever way. So each nominal time is accounted for before the next one is.
  */
-import { assert } from './assert.js';
+import { assert, unreachable } from './assert.js';
 import { newestCronMs } from './cron.js';
 import type { Draft } from './draft.js';
 import { end, goesOn, hold, isBlocked, isHeld, isPlanned } from './ending.js';
@@ -17,9 +17,6 @@ export const WAITING_MAX = 1000;
 /** Nominal times walked one by one: up to a `limit`, and where jitter decides which have passed. */
 const WALK_MAX = 1000;
 
-const NOT_WAITING = Object.freeze({ waiting: false });
-/** It was not allowed to start when it was due, so its lateness is counted apart. */
-const RELEASED = Object.freeze({ waiting: false, catchup: true });
 const CATCHUP = Object.freeze({ catchup: true });
 
 /** The due time of an occurrence has come: it becomes ready, is held back, skipped or missed. */
@@ -30,7 +27,8 @@ export function becomeDue(draft: Draft, occurrenceId: string): void {
   if (isHeld(draft.task, occurrence)) return;
   if (occurrence.state === 'retry-wait') {
     // A retry that a pause held back is due when that is over.
-    draft.move(occurrence, 'ready', wasAway(draft, occurrence) ? { dueAt: nowMs } : NOT_WAITING);
+    const next = draft.move(occurrence, 'ready');
+    if (wasAway(draft, occurrence)) next.dueAt = nowMs;
   } else if (occurrence.state === 'scheduled' && !occurrence.waiting) {
     letThrough(draft, occurrence);
   }
@@ -77,8 +75,13 @@ export function markReady(draft: Draft, occurrence: OccurrenceRecord): void {
     end(draft, occurrence, 'missed', { reason: 'ttl' });
     return;
   }
-  const released = occurrence.waiting && occurrence.kind !== 'trigger';
-  ensureNext(draft, draft.move(occurrence, 'ready', released ? RELEASED : NOT_WAITING));
+  const next = draft.move(occurrence, 'ready');
+  if (next.waiting) {
+    next.waiting = false;
+    // It was not allowed to start when it was due, so its lateness is counted apart.
+    if (next.kind !== 'trigger') next.catchup = true;
+  }
+  ensureNext(draft, next);
 }
 
 /** Missed if not started by due + ttl. */
@@ -152,7 +155,7 @@ function catchUp(draft: Draft, occurrence: OccurrenceRecord): void {
       return;
     }
     default:
-      return policies.catchup satisfies never;
+      unreachable(policies.catchup);
   }
 }
 
@@ -266,7 +269,7 @@ function overlap(draft: Draft, occurrence: OccurrenceRecord): void {
       cancelOthers(draft, occurrence);
       return;
     default:
-      return policies.overlap satisfies never;
+      unreachable(policies.overlap);
   }
 }
 

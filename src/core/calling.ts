@@ -1,11 +1,15 @@
 /** What users call: create, update, cancel, pause, resume, trigger, redrive, delete. */
-import { becomeDue, createNominal, ensureNext, markReady } from './advance.js';
+import { backlogIsFull, becomeDue, createNominal, skip, startOrWait } from './advance.js';
 import { Draft } from './draft.js';
 import {
-  createFirstSequence,
+  createSequence,
   drop,
   end,
-  isBlocking,
+  isBlocked,
+  isDroppable,
+  isHeld,
+  isPlanned,
+  isRunning,
   releaseWaiting,
   SUPERSEDED,
 } from './ending.js';
@@ -19,7 +23,7 @@ import {
 import type { Facts, NewTask, TaskPatch } from './event.js';
 import type { OccurrenceRecord, TaskRecord } from './model.js';
 import { requestCancel } from './running.js';
-import { anchorOf, firstNominal } from './schedule.js';
+import { anchorOf, firstNominal, type Schedule } from './schedule.js';
 
 export function createTask(made: NewTask, facts: Facts): Draft {
   const task: TaskRecord = {
@@ -38,7 +42,7 @@ export function createTask(made: NewTask, facts: Facts): Draft {
     pausedAt: undefined,
     version: 1,
     generation: 1,
-    revision: 0,
+    revision: 1,
     idempotencyKey: made.idempotencyKey,
     definition: made.definition,
     createdAt: made.createdAt,
@@ -51,29 +55,31 @@ export function createTask(made: NewTask, facts: Facts): Draft {
     lastOccurrenceId: undefined,
     lastEnd: undefined,
   };
-  const draft = new Draft(task, [], facts);
+  const draft = Draft.ofNew(task, facts);
   createFirst(draft, made.createdAt);
   return draft;
 }
 
-/** The first occurrence of a generation. */
+/**
+ * The first occurrence of a generation.
+ * @throws InvalidScheduleError
+ */
 function createFirst(draft: Draft, nowMs: number): void {
-  const { schedule, anchorAt } = draft.task;
+  const { schedule } = draft.task;
+  const firstAt = firstOf(draft, nowMs);
   if (schedule.kind === 'once') {
-    draft.create({
-      kind: 'nominal',
-      ordinal: schedule.at,
-      nominalAt: schedule.at,
-      dueAt: Math.max(schedule.at, nowMs),
-    });
-    return;
-  }
-  const firstAt = firstNominal(schedule, anchorAt, nowMs);
+    const dueAt = Math.max(firstAt, nowMs);
+    draft.create({ kind: 'nominal', ordinal: firstAt, nominalAt: firstAt, dueAt });
+  } else if (schedule.kind === 'fixedDelay') createSequence(draft, firstAt);
+  else createNominal(draft, firstAt);
+}
+
+function firstOf({ task }: Draft, nowMs: number): number {
+  const firstAt = firstNominal(task.schedule, task.anchorAt, nowMs);
   if (firstAt === undefined) {
     throw new InvalidScheduleError('the schedule has no time left: its endAt has passed');
   }
-  if (schedule.kind === 'fixedDelay') createFirstSequence(draft, nowMs);
-  else createNominal(draft, firstAt);
+  return firstAt;
 }
 
 /** @throws TaskEndedError */
@@ -92,28 +98,43 @@ export function updateTask(
   expectedVersion: number | undefined,
 ): void {
   assertOpen(draft, 'update');
-  const { task, facts } = draft;
+  const { task } = draft;
   if (expectedVersion !== undefined && expectedVersion !== task.version) {
     throw new VersionConflictError(
       `update: task ${task.id} is at version ${task.version}, not at ${expectedVersion}`,
     );
   }
   draft.changeTask({ ...patch, version: task.version + 1 });
-  if (patch.schedule === undefined) return;
+  if (patch.handlerVersion !== undefined) pinVersion(draft, patch.handlerVersion);
+  if (patch.schedule !== undefined) reschedule(draft, patch.schedule);
+  // Under the new policies, and without what was dropped, one that waited may start.
+  releaseWaiting(draft);
+}
+
+/** What does not run now will run this version, so that an occurrence whose version is gone can be saved. */
+function pinVersion(draft: Draft, handlerVersion: number): void {
   for (const occurrence of draft.live.slice()) {
-    const planned = occurrence.kind === 'nominal' || occurrence.kind === 'sequence';
-    const notStarted = occurrence.state === 'scheduled' || occurrence.state === 'ready';
-    if (planned && notStarted && occurrence.attempt === 0) drop(draft, occurrence, SUPERSEDED);
+    if (isRunning(occurrence) || occurrence.handlerVersion === handlerVersion) continue;
+    draft.move(occurrence, occurrence.state, { handlerVersion });
+  }
+}
+
+/** Begins a new generation: what the old one planned and has not started is dropped. */
+function reschedule(draft: Draft, schedule: Schedule): void {
+  const { nowMs } = draft.facts;
+  for (const occurrence of draft.live.slice()) {
+    if (isDroppable(occurrence)) drop(draft, occurrence, SUPERSEDED);
   }
   draft.changeTask({
-    generation: task.generation + 1,
-    anchorAt: anchorOf(patch.schedule, facts.nowMs),
+    generation: draft.task.generation + 1,
+    anchorAt: anchorOf(schedule, nowMs),
     cursorAt: undefined,
     taken: 0,
+    endReason: undefined,
   });
   // fixedDelay: while one is live, its end starts the new generation.
-  const live = draft.live.some((other) => other.kind === 'sequence');
-  if (patch.schedule.kind !== 'fixedDelay' || !live) createFirst(draft, facts.nowMs);
+  if (schedule.kind === 'fixedDelay' && draft.live.some(isPlanned)) firstOf(draft, nowMs);
+  else createFirst(draft, nowMs);
 }
 
 /** Nothing of the task starts again; what runs is asked to stop. Nothing to do when it has ended. */
@@ -126,7 +147,10 @@ export function cancelTask(draft: Draft, reason: string | undefined): void {
     endReason: reason ?? 'cancelled',
     pausedAt: undefined,
   });
-  for (const occurrence of draft.live.slice()) stop(draft, occurrence, reason);
+  for (const { id } of draft.live.slice()) {
+    const occurrence = draft.find(id);
+    if (occurrence !== undefined) stop(draft, occurrence, reason);
+  }
 }
 
 function stop(draft: Draft, occurrence: OccurrenceRecord, reason: string | undefined): void {
@@ -135,7 +159,10 @@ function stop(draft: Draft, occurrence: OccurrenceRecord, reason: string | undef
   else end(draft, occurrence, 'cancelled', { reason: reason ?? 'cancelled' });
 }
 
-/** @throws OccurrenceNotFoundError when no live occurrence of the task has this id */
+/**
+ * That one alone: a recurring task's schedule goes on.
+ * @throws OccurrenceNotFoundError when no live occurrence of the task has this id
+ */
 export function cancelOccurrence(
   draft: Draft,
   occurrenceId: string,
@@ -145,9 +172,8 @@ export function cancelOccurrence(
   if (occurrence === undefined) {
     throw new OccurrenceNotFoundError(`no live occurrence ${occurrenceId}`);
   }
-  ensureNext(draft, occurrence);
   stop(draft, occurrence, reason);
-  draft.subject = draft.changed.find((record) => record.id === occurrenceId) ?? occurrence;
+  draft.subject = draft.newest(occurrence);
 }
 
 export function pauseTask(draft: Draft): void {
@@ -162,13 +188,11 @@ export function resumeTask(draft: Draft): void {
   assertOpen(draft, 'resume');
   const { task, facts } = draft;
   if (task.state !== 'paused') return;
-  draft.changeTask({ state: 'active', pausedAt: undefined });
+  // Kept for catch-up: what was due before this instant passed while paused (advance.ts).
+  draft.changeTask({ state: 'active', pausedAt: facts.nowMs + 1 });
   draft.tell('resumed', undefined);
-  draft.facts = { ...facts, awayUntilMs: Math.max(facts.awayUntilMs, facts.nowMs + 1) };
-  for (const occurrence of draft.live.slice()) {
-    if (occurrence.state === 'scheduled') becomeDue(draft, occurrence.id);
-  }
   releaseWaiting(draft);
+  for (const { id } of draft.live.slice()) becomeDue(draft, id);
 }
 
 /** One run now, also while paused; behind a live run unless `allowAll`. */
@@ -177,18 +201,18 @@ export function trigger(draft: Draft): void {
   const { nowMs } = draft.facts;
   const ordinal = draft.task.extras + 1;
   draft.changeTask({ extras: ordinal });
-  const made = draft.create({ kind: 'trigger', ordinal, nominalAt: nowMs, dueAt: nowMs });
-  startExtra(draft, made);
-}
-
-function startExtra(draft: Draft, made: OccurrenceRecord): void {
-  const blocked = draft.live.some((other) => other.id !== made.id && isBlocking(other));
-  if (blocked && draft.task.policies.overlap !== 'allowAll') {
-    draft.move(made, 'scheduled', { waiting: true });
-  } else if (draft.task.state !== 'paused' || made.kind === 'trigger') {
-    markReady(draft, made);
-  }
-  draft.subject = draft.find(made.id) ?? made;
+  const made = draft.create({
+    kind: 'trigger',
+    ordinal,
+    nominalAt: nowMs,
+    dueAt: nowMs,
+    // Says that the pause does not hold it (isHeld).
+    catchup: draft.task.state === 'paused',
+  });
+  // However often it is asked for, what waits is bounded.
+  if (isBlocked(draft, made) && backlogIsFull(draft)) skip(draft, made, 'backlogFull');
+  else startOrWait(draft, made);
+  draft.subject = draft.newest(made);
 }
 
 /**
@@ -203,8 +227,12 @@ export function redrive(draft: Draft, dead: OccurrenceRecord): void {
       `redrive: occurrence ${dead.id} is ${dead.state}; allowed: dead or quarantined`,
     );
   }
-  if (dead.redrivenAs !== undefined) {
-    // The caller reads the one made before.
+  // The caller reads the one made before.
+  if (dead.redrivenAs !== undefined) return;
+  const before = draft.live.find(({ redriveOf }) => redriveOf === dead.id);
+  if (before !== undefined) {
+    // Made after the caller had read the record.
+    draft.subject = before;
     return;
   }
   if (task.state === 'cancelled') {
@@ -225,15 +253,19 @@ export function redrive(draft: Draft, dead: OccurrenceRecord): void {
     redriveOf: dead.id,
   });
   draft.move(dead, dead.state, { redrivenAs: made.id });
-  startExtra(draft, made);
+  // While paused it waits for the resume.
+  if (!isHeld(task, made)) startOrWait(draft, made);
+  draft.subject = draft.newest(made);
 }
 
-/** @throws TaskEndedError when it has not ended */
+/** @throws InvalidArgumentError when it has not ended */
 export function deleteTask(draft: Draft): void {
   const { task } = draft;
   const ended = task.state === 'completed' || task.state === 'cancelled';
   if (!ended || draft.live.length > 0) {
-    throw new TaskEndedError(`delete: task ${task.id} has not ended; allowed: ended tasks only`);
+    throw new InvalidArgumentError(
+      `delete: task ${task.id} has not ended; allowed: ended tasks only`,
+    );
   }
   draft.remove = true;
 }

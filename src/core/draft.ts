@@ -96,12 +96,17 @@ export class Draft {
   }
 
   changeTask(patch: TaskRecordPatch): void {
+    overwrite(this.ownTask(), patch);
+  }
+
+  /** The task's record, to be written to: a copy of our own. Several changes in one decision are one revision. */
+  ownTask(): Mutable<TaskRecord> {
     if (!this.taskChanged) {
       this.#task = copyOfTask(this.task);
       this.#task.revision++;
       this.taskChanged = true;
     }
-    overwrite(this.#task, patch);
+    return this.#task;
   }
 
   /** The record of an occurrence as it stands, also when this decision has ended it. */
@@ -152,17 +157,17 @@ export class Draft {
     };
     this.live.push(record);
     this.changed.push(record);
-    if (task.lastOccurrenceId !== record.id) this.changeTask({ lastOccurrenceId: record.id });
+    this.ownTask().lastOccurrenceId = record.id;
     this.tell('scheduled', record, { dueAt: record.dueAt });
     return record;
   }
 
-  /** Makes a legal move; the record that came of it. */
+  /** Makes a legal move; the record that came of it, which is our own and may be written to. */
   move(
     occurrence: OccurrenceRecord,
     to: OccurrenceState,
-    patch: OccurrencePatch = {},
-  ): OccurrenceRecord {
+    patch?: OccurrencePatch,
+  ): Mutable<OccurrenceRecord> {
     const index = indexOfId(this.changed, occurrence.id);
     // Several moves in one decision are one change of the record: one copy, one revision.
     const next = index >= 0 ? this.changed[index]! : copyOfOccurrence(occurrence);
@@ -172,11 +177,14 @@ export class Draft {
       next.revision++;
       this.changed.push(next);
     }
-    overwrite<OccurrenceRecord>(next, patch);
+    if (patch !== undefined) overwrite<OccurrenceRecord>(next, patch);
     next.state = to;
 
     const place = indexOfId(this.live, occurrence.id);
     if (isTerminal(to)) {
+      next.waiting = false;
+      next.leaseUntil = undefined;
+      next.endedAt ??= this.facts.nowMs;
       if (place >= 0) this.live.splice(place, 1);
     } else {
       assert(place >= 0, 'a live occurrence is in its task’s view');

@@ -1,8 +1,8 @@
 /** What follows from the end of an occurrence: its successor, who waited behind it, the end of its task. */
 import { ensureNext, markReady } from './advance.js';
+import { unreachable } from './assert.js';
 import type { Draft, OccurrencePatch } from './draft.js';
 import type { OccurrenceRecord, OccurrenceState, TaskRecord } from './model.js';
-import { firstNominal } from './schedule.js';
 
 type EndState = 'succeeded' | 'dead' | 'quarantined' | 'cancelled' | 'skipped' | 'missed';
 
@@ -11,22 +11,18 @@ export const SUPERSEDED = 'superseded';
 /** `endReason` of a task that `onExhausted: 'stop'` stopped; from then on it only waits for what still lives. */
 const EXHAUSTED = 'exhausted';
 
-/** Ends an occurrence and does all that follows from it. */
+/** Ends an occurrence, now unless `patch` says when, and does all that follows from it. */
 export function end(
   draft: Draft,
   occurrence: OccurrenceRecord,
   state: EndState,
-  patch: OccurrencePatch = {},
+  patch?: OccurrencePatch,
 ): void {
-  const ended = draft.move(occurrence, state, {
-    ...patch,
-    endedAt: patch.endedAt ?? draft.facts.nowMs,
-    waiting: false,
-    leaseUntil: undefined,
-    ...(state === 'skipped' || state === 'missed'
-      ? { count: patch.count ?? 1, untilAt: patch.untilAt ?? occurrence.nominalAt }
-      : undefined),
-  });
+  const ended = draft.move(occurrence, state, patch);
+  if (state === 'skipped' || state === 'missed') {
+    ended.count ??= 1;
+    ended.untilAt ??= ended.nominalAt;
+  }
   tellEnd(draft, ended, state);
   noteLastEnd(draft, ended);
   stopIfExhausted(draft, ended);
@@ -63,7 +59,7 @@ function tellEnd(draft: Draft, ended: OccurrenceRecord, state: EndState): void {
       });
       return;
     default:
-      return state satisfies never;
+      unreachable(state);
   }
 }
 
@@ -79,7 +75,7 @@ function noteLastEnd(draft: Draft, { id, state }: OccurrenceRecord): void {
     const newestHasEnded = lastOccurrenceId !== undefined && !draft.find(lastOccurrenceId);
     if (isDecided && newestHasEnded) return;
   }
-  if (lastEnd !== state) draft.changeTask({ lastEnd: state });
+  if (lastEnd !== state) draft.ownTask().lastEnd = state;
 }
 
 function isOpen({ state }: TaskRecord): boolean {
@@ -117,19 +113,13 @@ function continueSequence(draft: Draft, ended: OccurrenceRecord): void {
 }
 
 /** The next sequence of a fixedDelay, unless its limit or `endAt` says it was the last. */
-function createSequence(draft: Draft, atMs: number): void {
+export function createSequence(draft: Draft, atMs: number): void {
   const { schedule, taken } = draft.task;
   if (schedule.kind !== 'fixedDelay') return;
   if (schedule.limit !== undefined && taken >= schedule.limit) return;
   if (schedule.endAt !== undefined && atMs > schedule.endAt) return;
   draft.changeTask({ taken: taken + 1, cursorAt: atMs });
   draft.create({ kind: 'sequence', ordinal: taken + 1, nominalAt: atMs, dueAt: atMs });
-}
-
-/** The first sequence of a generation. */
-export function createFirstSequence(draft: Draft, nowMs: number): void {
-  const atMs = firstNominal(draft.task.schedule, draft.task.anchorAt, nowMs);
-  if (atMs !== undefined) createSequence(draft, Math.max(atMs, nowMs));
 }
 
 /**
@@ -156,19 +146,17 @@ export function isDroppable(occurrence: OccurrenceRecord): boolean {
 }
 
 /** Cancels what has not started, without any consequence. */
-export function drop(
-  draft: Draft,
-  occurrence: OccurrenceRecord,
-  reason: string,
-): OccurrenceRecord {
-  const endedAt = draft.facts.nowMs;
-  return draft.move(occurrence, 'cancelled', { endedAt, reason, waiting: false });
+export function drop(draft: Draft, occurrence: OccurrenceRecord, reason: string): OccurrenceRecord {
+  return draft.move(occurrence, 'cancelled', { reason });
 }
 
 /** Let through by overlap and not ended. */
 function isLetThrough(state: OccurrenceState): boolean {
   return (
-    state === 'ready' || state === 'running' || state === 'cancel-requested' || state === 'retry-wait'
+    state === 'ready' ||
+    state === 'running' ||
+    state === 'cancel-requested' ||
+    state === 'retry-wait'
   );
 }
 
@@ -237,12 +225,11 @@ function completeIfDone(draft: Draft, ended: OccurrenceRecord): void {
   const once = task.schedule.kind === 'once';
   const cancelled = once && ended.state === 'cancelled' && ended.kind !== 'trigger';
   const reason = cancelled ? ended.reason : once ? ended.state : 'scheduleEnded';
-  draft.changeTask({
-    state: cancelled ? 'cancelled' : 'completed',
-    endedAt: draft.facts.nowMs,
-    endReason: task.endReason ?? reason,
-    pausedAt: undefined,
-  });
+  const done = draft.ownTask();
+  done.state = cancelled ? 'cancelled' : 'completed';
+  done.endedAt = draft.facts.nowMs;
+  done.endReason ??= reason;
+  done.pausedAt = undefined;
 }
 
 /**

@@ -2,7 +2,7 @@
 import { ttlPassed } from './advance.js';
 import { assert, unreachable } from './assert.js';
 import type { Draft, OccurrencePatch } from './draft.js';
-import { end } from './ending.js';
+import { end, isHeld, isRunning } from './ending.js';
 import { LeaseLostError } from './errors.js';
 import type { AttemptEvent, ClaimEvent } from './event.js';
 import type { AttemptOutcome, OccurrenceRecord } from './model.js';
@@ -17,30 +17,33 @@ const DEATHS_MAX = 2;
 export function claim(draft: Draft, event: ClaimEvent): void {
   const occurrence = draft.find(event.occurrenceId);
   if (occurrence === undefined || occurrence.state !== 'ready') return;
-  if (draft.task.state === 'paused' && occurrence.kind !== 'trigger') return;
+  if (isHeld(draft.task, occurrence) || runsBesides(draft)) return;
   if (ttlPassed(draft, occurrence)) {
     end(draft, occurrence, 'missed', { reason: 'ttl', count: 1 });
     return;
   }
   assert(event.token > occurrence.token, 'fencing tokens only grow');
-  draft.move(occurrence, 'running', {
-    token: event.token,
-    leaseUntil: event.leaseUntil,
-    handlerVersion: event.handlerVersion,
-    attempt: occurrence.attempt + 1,
-    workerId: undefined,
-    startedAt: undefined,
-    outcome: undefined,
-  });
+  const next = draft.move(occurrence, 'running');
+  next.token = event.token;
+  next.leaseUntil = event.leaseUntil;
+  next.handlerVersion = event.handlerVersion;
+  next.attempt++;
+  next.workerId = undefined;
+  next.startedAt = undefined;
+  next.outcome = undefined;
+}
+
+/** Another of the task runs, and it may not run besides: this one is claimed when that one has ended. */
+function runsBesides({ task, live }: Draft): boolean {
+  if (task.policies.overlap === 'allowAll') return false;
+  for (const other of live) if (isRunning(other)) return true;
+  return false;
 }
 
 /** @throws LeaseLostError when the token is not that of the running attempt */
 export function attemptEvent(draft: Draft, event: AttemptEvent): void {
   const occurrence = draft.find(event.occurrenceId);
-  const runs =
-    occurrence !== undefined &&
-    (occurrence.state === 'running' || occurrence.state === 'cancel-requested');
-  if (!runs || occurrence.token !== event.token) {
+  if (occurrence === undefined || !isRunning(occurrence) || occurrence.token !== event.token) {
     throw new LeaseLostError(
       `token ${event.token} of occurrence ${event.occurrenceId} is not the running attempt's`,
     );
@@ -85,12 +88,14 @@ export function attemptEvent(draft: Draft, event: AttemptEvent): void {
       crashed(draft, occurrence, event);
       return;
     default:
-      return unreachable(event);
+      unreachable(event);
   }
 }
 
 function entered(draft: Draft, occurrence: OccurrenceRecord, atMs: number, workerId: string): void {
-  const next = draft.move(occurrence, occurrence.state, { startedAt: atMs, workerId });
+  const next = draft.move(occurrence, occurrence.state);
+  next.startedAt = atMs;
+  next.workerId = workerId;
   draft.tell('started', next, { latenessMs: Math.max(0, atMs - next.dueAt), workerId });
 }
 
@@ -157,12 +162,9 @@ function retryAt(
 
 /** Back to ready, as if the claim had not been; only the token stays spent. */
 function returned(draft: Draft, occurrence: OccurrenceRecord): void {
-  const { nowMs } = draft.facts;
-  if (endedByCancel(draft, occurrence, undefined, nowMs)) return;
-  draft.move(occurrence, 'ready', {
-    attempt: occurrence.attempt - 1,
-    leaseUntil: undefined,
-  });
+  const attempt = occurrence.attempt - 1;
+  if (occurrence.state === 'cancel-requested') end(draft, occurrence, 'cancelled', { attempt });
+  else draft.move(occurrence, 'ready', { attempt, leaseUntil: undefined });
 }
 
 function uncharged(
@@ -181,8 +183,14 @@ function uncharged(
     outcome,
     error,
     displacements,
+    catchup: countedApart(occurrence),
     alone: occurrence.alone || event.kind === 'suspected' || displacements >= DISPLACEMENTS_MAX,
   });
+}
+
+/** It started in time once, so that the start to come says nothing about lateness. Triggered ones never do. */
+function countedApart({ kind, catchup }: OccurrenceRecord): boolean {
+  return catchup || kind !== 'trigger';
 }
 
 /** The first deaths of a process charge nobody: a deployment must never quarantine the innocent. */
@@ -204,7 +212,7 @@ function orphaned(
     outcome: 'crashed',
     error: event.error,
     deaths,
-    catchup: true,
+    catchup: countedApart(occurrence),
     alone: occurrence.alone || deaths >= DEATHS_MAX,
   });
 }

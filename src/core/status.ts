@@ -10,7 +10,9 @@ export type TaskStatus =
   | 'failed'
   | 'cancelled';
 
-export type OccurrenceStatus = Exclude<OccurrenceState, 'retry-wait' | 'cancel-requested'> | 'retrying';
+export type OccurrenceStatus =
+  | Exclude<OccurrenceState, 'retry-wait' | 'cancel-requested'>
+  | 'retrying';
 
 /** The first that holds: cancelled; paused; running; retrying; scheduled; else how the last one ended. */
 export function taskStatus({ task, live }: TaskView): TaskStatus {

@@ -13,7 +13,7 @@ import type { Lane, Tenant, Version } from './lane.js';
 import { VersionsByTurn } from './lane.js';
 
 /** Virtual time is set back to 0 before the steps of heavy tenants would be lost in rounding. */
-const VIRTUAL_MAX = 2 ** 30;
+const VIRTUAL_MAX = 2 ** 24;
 
 export class Turns {
   readonly #versions = new VersionsByTurn();
@@ -95,7 +95,7 @@ export class Turns {
     return this.#virtual > VIRTUAL_MAX;
   }
 
-  /** Sets virtual time back to 0 for all. O(lanes), once in a million turns at most. */
+  /** Sets virtual time back to 0 for all. O(lanes), once in 16,000 turns at most. */
   setBack(tenants: Iterable<Tenant>): void {
     for (const tenant of tenants) {
       tenant.tag -= this.#virtual;

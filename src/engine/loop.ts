@@ -10,6 +10,7 @@
 import { nextTurn } from '../clock/turn.js';
 import { TickwheelError } from '../core/errors.js';
 import type { AttemptEvent, Facts } from '../core/event.js';
+import type { OccurrenceRecord } from '../core/model.js';
 import type { Report } from '../execution/executor.js';
 import type { Commit, Refusal } from '../store/store.js';
 import { Apply } from './apply.js';
@@ -158,7 +159,8 @@ export class Loop {
     await working.refresh(reloads);
     await working.load(ids);
     for (const job of jobs) {
-      this.#decideJob(batch, isRedrive(job) ? await this.#upToDate(batch, job) : job);
+      const dead = deadLetterOf(job);
+      this.#decideJob(batch, dead === undefined ? job : await this.#upToDate(batch, job, dead));
     }
     for (const id of reloads) {
       const active = working.get(id);
@@ -169,14 +171,12 @@ export class Loop {
   }
 
   /** A dead letter is no live record of its task: as it stands now, or as this turn leaves it. */
-  async #upToDate(batch: Batch, job: Job): Promise<Job> {
-    const { work } = job;
-    if (!isRedrive(job) || work.kind !== 'task' || work.event.kind !== 'redrive') return job;
-    const { id } = work.event.occurrence;
-    const changed = batch.changedRecord(this.#parts.working.get(work.taskId), id);
-    const occurrence = changed ?? (await this.#parts.session.occurrence(id));
-    if (occurrence === undefined) return job;
-    return { ...job, work: { ...work, event: { kind: 'redrive', occurrence } } };
+  async #upToDate(batch: Batch, job: Job, dead: OccurrenceRecord): Promise<Job> {
+    const { working, session } = this.#parts;
+    const changed = batch.changedRecord(working.get(dead.taskId), dead.id);
+    const occurrence = changed ?? (await session.occurrence(dead.id)) ?? dead;
+    const event = { kind: 'redrive', occurrence } as const;
+    return { ...job, work: { kind: 'task', taskId: dead.taskId, event } };
   }
 
   #decideJob(batch: Batch, job: Job): void {
@@ -318,6 +318,7 @@ export class Loop {
   }
 }
 
-function isRedrive({ work }: Job): boolean {
-  return work.kind === 'task' && work.event.kind === 'redrive';
+/** What a redrive is asked of. */
+function deadLetterOf({ work }: Job): OccurrenceRecord | undefined {
+  return work.kind === 'task' && work.event.kind === 'redrive' ? work.event.occurrence : undefined;
 }

@@ -97,7 +97,7 @@ export interface ExecutorHost {
   readonly clock: import('../clock/clock.js').Clock;
   readonly codec: PayloadCodec;
   readonly log: Logger;
-  /** Concurrency of one thread, or of the process for in-process handlers. */
+  /** An empty batch says that `capacity()` has changed without a run's end: look at it again. */
   report(reports: readonly Report[]): void;
   /** `ctx.schedule` of a handler: same arguments and result as Scheduler.schedule, results as plain data. */
   schedule(request: {

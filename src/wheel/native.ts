@@ -56,7 +56,10 @@ const compiler = (globalThis as unknown as { WebAssembly: Compiler }).WebAssembl
 
 const modules = new Map<string, Promise<WebAssembly.Module>>();
 
-/** A new instance; the module is read and compiled once a process. The debug build checks assertions. */
+/**
+ * A new instance; the module is read and compiled once a process. The debug build checks
+ * assertions.
+ */
 export async function loadNativeWheel(options: { debug: boolean }): Promise<NativeWheel> {
   const file = options.debug ? 'wheel.debug.wasm' : 'wheel.wasm';
   let compiled = modules.get(file);

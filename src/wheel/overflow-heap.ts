@@ -1,8 +1,8 @@
 import { assert } from '../core/assert.js';
 
 /**
- * A 4-ary min-heap of wheel records by due tick, on typed arrays: the timers whose due lies outside the
- * wheel's range. 12 bytes a timer. Insert, pop and remove are O(log n).
+ * A 4-ary min-heap of wheel records by due tick, on typed arrays: the timers whose due lies outside
+ * the wheel's range. 12 bytes a timer. Insert, pop and remove are O(log n).
  *
  * 1. No entry is due before its parent, the entry at (place − 1) >> 2.
  * 2. `onPlace` has been told the place of every entry, so `removeAt` finds one by its record.

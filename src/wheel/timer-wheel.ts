@@ -10,7 +10,9 @@ import {
 } from './native.js';
 import { OverflowHeap } from './overflow-heap.js';
 
-/** Names a timer. A safe integer ≥ 2²⁷; stale for good once the timer has expired or was cancelled. */
+/**
+ * Names a timer. A safe integer ≥ 2²⁷; stale for good once the timer has expired or was cancelled.
+ */
 export type TimerHandle = number;
 
 export interface TimerWheelOptions {
@@ -41,11 +43,12 @@ const CASCADE_MOVES_MIN = 4096;
 const NO_REFS = new Uint32Array(0);
 
 /**
- * A hierarchical timing wheel in WebAssembly: up to 100 million timers of 20 bytes each. It knows no clock:
- * a tick is whatever the caller says it is, and nothing happens but in `advance`.
+ * A hierarchical timing wheel in WebAssembly: up to 100 million timers of 20 bytes each. It knows
+ * no clock: a tick is whatever the caller says it is, and nothing happens but in `advance`.
  *
- * Timers within 34 years after the last `advance` are in the wheel: insert, cancel and reschedule are O(1).
- * Those due later, and those inserted due before it, are in heaps beside it: O(log n), 12 bytes more each.
+ * Timers within 34 years after the last `advance` are in the wheel: insert, cancel and reschedule
+ * are O(1). Those due later, and those inserted due before it, are in heaps beside it: O(log n), 12
+ * bytes more each.
  *
  * Every method throws `SchedulerStateError` after `close`.
  */
@@ -55,7 +58,9 @@ export class TimerWheel {
   readonly #maxTimers: number;
   /** Due before the wheel's cursor when they were inserted, so due before all in the wheel. */
   #overdue: OverflowHeap;
-  /** Due beyond the wheel's range. They enter it as they come within range, at the latest when due. */
+  /**
+   * Due beyond the wheel's range. They enter it as they come within range, at the latest when due.
+   */
   #far: OverflowHeap;
   readonly #batchMax: number;
   readonly #expiredMax: number;
@@ -132,8 +137,8 @@ export class TimerWheel {
   }
 
   /**
-   * A timer due at `dueTick`, any safe integer ≥ 0; one at or before now expires on the next `advance`.
-   * `ref` is the caller's, an integer from 0 to 2³² − 1.
+   * A timer due at `dueTick`, any safe integer ≥ 0; one at or before now expires on the next
+   * `advance`. `ref` is the caller's, an integer from 0 to 2³² − 1.
    * @throws InvalidArgumentError, WheelFullError
    */
   insert(dueTick: number, ref: number): TimerHandle {
@@ -194,8 +199,8 @@ export class TimerWheel {
   }
 
   /**
-   * Gives a live timer another due tick under the same handle; false when the handle is stale. Moving it
-   * to later is cheaper than a cancel: its due is rewritten where it is.
+   * Gives a live timer another due tick under the same handle; false when the handle is stale.
+   * Moving it to later is cheaper than a cancel: its due is rewritten where it is.
    * @throws InvalidArgumentError
    */
   reschedule(handle: TimerHandle, dueTick: number): boolean {
@@ -206,10 +211,10 @@ export class TimerWheel {
   }
 
   /**
-   * Expires timers due at or before `nowTick`, in order of due tick: at most `max` of them, and at most
-   * `max` or 4096 cascade moves, so a call's time is bounded whatever is due. With `more`, call again; timers
-   * inserted, cancelled and rescheduled in between are taken into account. An earlier tick than before does
-   * nothing. A jump over idle time, of whatever length, is O(levels).
+   * Expires timers due at or before `nowTick`, in order of due tick: at most `max` of them, and at
+   * most `max` or 4096 cascade moves, so a call's time is bounded whatever is due. With `more`,
+   * call again; timers inserted, cancelled and rescheduled in between are taken into account. An
+   * earlier tick than before does nothing. A jump over idle time, of whatever length, is O(levels).
    * @throws InvalidArgumentError
    */
   advance(nowTick: number, max: number = EXPIRIES_MAX_DEFAULT): Expired {
@@ -241,7 +246,7 @@ export class TimerWheel {
   /** Gives the memory back. Closing twice is allowed. */
   close(): void {
     this.#native = closedNativeWheel();
-    this.#nowTick = 0; // Whatever tick `advance` is called with, it gets as far as the closed instance.
+    this.#nowTick = 0; // No tick is earlier, so `advance` too gets as far as the closed instance.
     this.#overdue = new OverflowHeap(() => {});
     this.#far = new OverflowHeap(() => {});
     this.#refs = NO_REFS;
@@ -263,7 +268,7 @@ export class TimerWheel {
 
   #full(count: number): WheelFullError {
     return new WheelFullError(
-      `the wheel holds ${this.size} of at most ${this.#maxTimers} timers and has no room for ${count} more`,
+      `the wheel holds ${this.size} of at most ${this.#maxTimers} timers; no room for ${count}`,
     );
   }
 
@@ -312,8 +317,8 @@ export class TimerWheel {
   }
 
   /**
-   * Never beyond the earliest far timer: at that tick, at the latest, it enters the wheel and takes its
-   * place in the order.
+   * Never beyond the earliest far timer: at that tick, at the latest, it enters the wheel and takes
+   * its place in the order.
    */
   #advanceWheel(refs: Uint32Array, max: number, movesMax: number): boolean {
     for (;;) {
@@ -385,7 +390,8 @@ function isTick(value: number): boolean {
 function checkBatch(dueTicks: Float64Array, refs: Uint32Array): void {
   if (!(dueTicks instanceof Float64Array) || !(refs instanceof Uint32Array)) {
     throw new InvalidArgumentError(
-      `dueTicks and refs are ${describe(dueTicks)} and ${describe(refs)}; allowed: a Float64Array and a Uint32Array`,
+      `dueTicks is ${describe(dueTicks)}, refs is ${describe(refs)}; ` +
+        'allowed: a Float64Array and a Uint32Array',
     );
   }
   if (dueTicks.length !== refs.length) {

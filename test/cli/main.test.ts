@@ -1,4 +1,6 @@
-/** The command as it is installed: the built one, in a process of its own. `npm test` builds first. */
+/**
+ * The command as it is installed: the built one, in a process of its own. `npm test` builds first.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -64,7 +64,7 @@ describe('update', () => {
     expect(ran).toEqual([]);
     const moved = await scheduler.update(task.id, { runAt: START_MS + 91 * 60_000 });
     expect(moved).toMatchObject({ version: 3, generation: 3 });
-    await clock.advance('1d');
+    await clock.advance('30m');
     expect(ran).toEqual([91 * 60_000]);
     const { items } = await scheduler.occurrences(task.id);
     expect(items.map((o) => o.status)).toEqual(['succeeded', 'cancelled', 'cancelled']);
@@ -538,7 +538,7 @@ describe('delete', () => {
     const { scheduler, clock } = await startBed(recorder().handlers);
     const task = await scheduler.schedule('note', 1, { delay: '1s' });
     const refused = await rejection(scheduler.delete(task.id));
-    expect(refused).toBeInstanceOf(TaskEndedError);
+    expect(refused.code).toBe('TICKWHEEL_INVALID_ARGUMENT');
     expect(refused.message).toContain('ended tasks only');
     await clock.advance('1s');
     expect(await scheduler.delete(task.id)).toBe(true);

@@ -16,7 +16,7 @@ import {
 } from '../../src/index.js';
 import { close, newClock, openBed, rejection, START_MS, since, startBed } from './helpers.js';
 
-const noop = () => {};
+const noop = (_payload?: unknown) => {};
 const okay = { noop };
 
 describe('schedule', () => {

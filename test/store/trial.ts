@@ -70,7 +70,8 @@ export class Trial {
     promise.then(mark, mark);
     for (let turns = 0; !over; turns++) {
       assert(turns < TURNS_MAX, 'the store never answered');
-      if (this.session.waitsForClock) await this.clock.advance(1);
+      // A millisecond at first, so that moments can be told apart; then ever more, for long waits.
+      if (this.session.waitsForClock) await this.clock.advance(2 ** Math.max(0, turns - 20));
       else await nextTurn();
     }
     return promise;

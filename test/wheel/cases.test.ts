@@ -4,7 +4,10 @@ import { drain, expectSound, openWheel } from './helpers.js';
 const LEVEL_SPANS = [2 ** 12, 2 ** 22, 2 ** 32, 2 ** 40];
 const YEAR = 365 * 86_400_000;
 
-/** Places where a cursor may stand that differ in what lies ahead of it: level edges and their neighbours. */
+/**
+ * Places where a cursor may stand that differ in what lies ahead of it: level edges and their
+ * neighbours.
+ */
 const CURSORS = [
   0,
   1,
@@ -46,7 +49,7 @@ describe('faults that other schedulers had', () => {
     }
   });
 
-  it('case 5: rescheduled to exactly now or to the past it expires next; an expired handle is stale', async () => {
+  it('case 5: rescheduled to now or the past it expires next; then its handle is stale', async () => {
     for (const now of CURSORS.filter((cursor) => cursor > 0)) {
       const { wheel, native } = await openWheel({ startTick: now });
       const handle = wheel.insert(now + 5_000, 1);
@@ -76,7 +79,7 @@ describe('faults that other schedulers had', () => {
     expect(drain(wheel, last)).toEqual([2]);
   });
 
-  it('case 7: a delay of exact multiples of a level fires at its tick, from every cursor position', async () => {
+  it('case 7: exact multiples of a level fire at their tick from every cursor position', async () => {
     for (const cursor of CURSORS) {
       for (const span of LEVEL_SPANS) {
         const { wheel, native } = await openWheel({ startTick: cursor });
@@ -137,7 +140,7 @@ describe('faults that other schedulers had', () => {
     expect(drain(wheel, 500 * YEAR)).toEqual([1]);
   });
 
-  it('case 10: inserts into the slot that is being drained come out after what was due before', async () => {
+  it('case 10: inserts into the slot that is being drained come out in their order', async () => {
     const { wheel, native } = await openWheel();
     for (let ref = 0; ref < 10; ref++) wheel.insert(100, ref);
     wheel.insert(101, 50);
@@ -152,7 +155,7 @@ describe('faults that other schedulers had', () => {
     expect(rest.slice(8)).toEqual([50, 60]);
   });
 
-  it('case 10: siblings of one tick are cancelled and rescheduled between two bounded calls', async () => {
+  it('case 10: siblings of one tick change between two bounded calls', async () => {
     const { wheel, native } = await openWheel();
     const handles = Array.from({ length: 40 }, (_, ref) => wheel.insert(7, ref));
     const out = new Set(wheel.advance(7, 10).refs);

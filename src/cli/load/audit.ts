@@ -1,13 +1,15 @@
 /**
- * The audit: every accepted task, by its id, against what the handlers saw and what the store holds at the
- * end. Nine bytes a task besides the board's, so that it does not weigh on the memory that is measured.
+ * The audit: every accepted task, by its id, against what the handlers saw and what the store holds
+ * at the end. Nine bytes a task besides the board's, so that it does not weigh on the memory that
+ * is measured.
  *
- * 1. A task is started when the handler was entered under the id that the scheduler gave when it accepted
- *    the task; finished when the handler also ended and the store does not still hold the task as open.
+ * 1. A task is started when the handler was entered under the id that the scheduler gave when it
+ *    accepted the task; finished when the handler also ended and the store does not still hold the
+ *    task as open.
  * 2. Lost: due by the end and not finished, or due later, not finished and absent from the store.
  * 3. Duplicated: entered more than once. Early: entered before its due time.
- * 4. A task that was refused, or whose acceptance is unknown, is none of these. Should it run all the same,
- *    or a task run under another's id, it is `stray`.
+ * 4. A task that was refused, or whose acceptance is unknown, is none of these. Should it run all
+ *    the same, or a task run under another's id, it is `stray`.
  */
 import { assert } from '../../core/assert.js';
 import { type Board, fingerprint } from './board.js';
@@ -41,7 +43,9 @@ export class Audit {
   #accepted = 0;
   #rejected = 0;
 
-  /** `originMs`: an epoch time at or before every due time. The board bounds the number of tasks. */
+  /**
+   * `originMs`: an epoch time at or before every due time. The board bounds the number of tasks.
+   */
   constructor(board: Board, originMs: number) {
     this.#board = board;
     this.#originMs = originMs;
@@ -76,7 +80,10 @@ export class Audit {
     this.#rejected += 1;
   }
 
-  /** The store holds task `seq` under this id, ended or not. Tasks of others (another id) are ignored. */
+  /**
+   * The store holds task `seq` under this id, ended or not. Tasks of others (another id) are
+   * ignored.
+   */
   seenInStore(seq: number, task: { readonly id: string; readonly open: boolean }): void {
     if (!this.#isAccepted(seq) || this.#ids[seq] !== fingerprint(task.id)) return;
     const state = this.#states[seq] as number;

@@ -1,17 +1,20 @@
 /**
- * The board: memory shared by the main thread and the handlers on their threads. A handler marks there what
- * it saw, at the place that the task's sequence number names, so a mark outlives the thread that made it and
- * no message can be lost on the way.
+ * The board: memory shared by the main thread and the handlers on their threads. A handler marks
+ * there what it saw, at the place that the task's sequence number names, so a mark outlives the
+ * thread that made it and no message can be lost on the way.
  *
  * 1. starts[seq] counts entries of the handler, ends[seq] its ends; both stop at 255.
  * 2. marks[seq] is the fingerprint of the task id under which it was entered first; 0: not entered.
- * 3. Lateness is recorded for tasks due from `recordFromMs` on (what came due while a preload was being
- *    stored says nothing about the load); early starts are counted always and recorded as 1 µs.
+ * 3. Lateness is recorded for tasks due from `recordFromMs` on (what came due while a preload was
+ *    being stored says nothing about the load); early starts are counted always and recorded as 1
+ *    µs.
  */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 
-/** What threads are handed: plain shared memory, and a histogram whose clones share their counts. */
+/**
+ * What threads are handed: plain shared memory, and a histogram whose clones share their counts.
+ */
 export interface BoardMemory {
   readonly starts: SharedArrayBuffer;
   readonly ends: SharedArrayBuffer;
@@ -26,7 +29,10 @@ export interface BoardMemory {
 export const Counter = { started: 0, finished: 1, early: 2 } as const;
 const COUNTERS = Object.keys(Counter).length;
 
-/** Environment data is inherited by every thread that is started later, so a replaced thread has it too. */
+/**
+ * Environment data is inherited by every thread that is started later, so a replaced thread has it
+ * too.
+ */
 const ENVIRONMENT_KEY = 'tickwheel.load-test.board';
 const SEEN_MAX = 255;
 /** Lateness is kept in microseconds, 1 to a day, to three figures. */
@@ -93,7 +99,9 @@ export class Board {
     return Atomics.load(this.#counters, Counter[counter]);
   }
 
-  /** The handler was entered. `wallMs` is the scheduler's clock, `fineMs` the same with fractions. */
+  /**
+   * The handler was entered. `wallMs` is the scheduler's clock, `fineMs` the same with fractions.
+   */
   entered(
     seq: number,
     entry: {
@@ -136,8 +144,8 @@ export function fingerprint(id: string): number {
 }
 
 /**
- * The wall clock with fractions of a millisecond: the high-resolution time, held within the millisecond that
- * the wall clock names (the two drift apart when the clock is set or slewed).
+ * The wall clock with fractions of a millisecond: the high-resolution time, held within the
+ * millisecond that the wall clock names (the two drift apart when the clock is set or slewed).
  */
 export function fineNowMs(wallMs: number): number {
   const fine = performance.timeOrigin + performance.now();

@@ -1,4 +1,7 @@
-/** Line charts as SVG text: scales, round ticks, axes with units. No script, no style: classes name the parts. */
+/**
+ * Line charts as SVG text: scales, round ticks, axes with units. No script, no style: classes name
+ * the parts.
+ */
 export interface Scale {
   /** 0 at the axis' start, 1 at its end. */
   place(value: number): number;
@@ -64,7 +67,10 @@ export function exactScale(max: number, label: (value: number) => string): Scale
   };
 }
 
-/** Whole decades around `min` and `max`; both must be above 0. A tick at each 1, 2 and 5 when there is room. */
+/**
+ * Whole decades around `min` and `max`; both must be above 0. A tick at each 1, 2 and 5 when there
+ * is room.
+ */
 export function logScale(min: number, max: number, label: (value: number) => string): Scale {
   const low = Math.floor(Math.log10(min));
   const high = Math.max(low + 1, Math.ceil(Math.log10(max)));
@@ -157,7 +163,8 @@ function path(chart: Chart, line: Line, index: number): string {
 function calloutOf(chart: Chart, callout: Callout): string {
   const x = xOf(chart, callout.x);
   const y = yOf(chart, callout.y);
-  // Where a rising line leaves room: left of and above its point, or at the far left right of and below it.
+  // Where a rising line leaves room: left of and above its point, or at the far left right of and
+  // below it.
   const isFarLeft = chart.x.place(callout.x) < 0.1;
   const [anchor, dx, dy] = isFarLeft ? ['start', 4, 18] : ['end', -4, -9];
   return (

@@ -1,4 +1,7 @@
-/** Turns planned tasks into `scheduleMany` calls, never waiting for one, and notes what became of each task. */
+/**
+ * Turns planned tasks into `scheduleMany` calls, never waiting for one, and notes what became of
+ * each task.
+ */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { Audit } from './audit.js';
 import { LATENESS_HISTOGRAM } from './board.js';
@@ -73,7 +76,8 @@ export class Creator {
     const items: LoadItem[] = new Array(batch.size);
     const firstSeq = this.#nextSeq;
     for (let at = 0; at < batch.size; at += 1) {
-      // Round up: due times are whole milliseconds, and none may be wanted earlier than it was planned.
+      // Round up: due times are whole milliseconds, and none may be wanted earlier than it was
+      // planned.
       const dueAt = Math.ceil(startMs + (batch.dueMs[at] as number));
       const tenant = workload.tenantName(batch.tenant[at] as number);
       items[at] = this.#item(firstSeq + at, dueAt, tenant);

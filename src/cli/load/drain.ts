@@ -18,19 +18,22 @@ export interface SeenTask {
   readonly payload: unknown;
 }
 
-const POLL_MS = 20;
+const POLL_MS = 50;
 /** No handler has ended for so long: what is outstanding now is given up. */
 const STALLED_AFTER_MS = 10_000;
 const PAGE_TASKS = 1000;
-/** How often, and how many of, the tasks are looked at again that ended while the store was being read. */
+/**
+ * How often, and how many of, the tasks are looked at again that ended while the store was being
+ * read.
+ */
 const SECOND_LOOKS_MAX = 10;
 const SECOND_LOOK_TASKS_MAX = 10_000;
 const SECOND_LOOK_AFTER_MS = 100;
 const ENDED: ReadonlySet<string> = new Set(['succeeded', 'failed', 'cancelled']);
 
 /**
- * Waits until every call is answered and every accepted task due by `untilMs` (epoch) has left its handler,
- * or nothing has moved for ten seconds.
+ * Waits until every call is answered and every accepted task due by `untilMs` (epoch) has left its
+ * handler, or nothing has moved for ten seconds.
  */
 export async function drain(
   creator: Creator,
@@ -65,7 +68,10 @@ function stallDetector(clock: GeneratorClock, progress: () => number): () => boo
   };
 }
 
-/** Reads the store through and tells the audit of every task in it. Costs one pass over what it holds. */
+/**
+ * Reads the store through and tells the audit of every task in it. Costs one pass over what it
+ * holds.
+ */
 export async function takeCensus(
   store: StoreView,
   audit: Audit,

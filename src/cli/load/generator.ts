@@ -1,6 +1,7 @@
 /**
- * The generator is an open loop: what is due to be created by now is created now, whether or not earlier
- * calls have been answered. A scheduler that falls behind meets a growing queue, not a patient caller.
+ * The generator is an open loop: what is due to be created by now is created now, whether or not
+ * earlier calls have been answered. A scheduler that falls behind meets a growing queue, not a
+ * patient caller.
  */
 import type { Creator } from './creator.js';
 import { createPlanBatch, type Workload } from './workload.js';
@@ -12,11 +13,19 @@ export interface GeneratorClock {
   sleep(duration: number): Promise<void>;
 }
 
-/** Creations are issued in slices of this time: short against what is measured, long against a timer's cost. */
+/**
+ * Creations are issued in slices of this time: short against what is measured, long against a
+ * timer's cost.
+ */
 const SLICE_MS = 5;
-/** A `scheduleMany` call carries this many at most: more would hold the event loop for milliseconds. */
+/**
+ * A `scheduleMany` call carries this many at most: more would hold the event loop for milliseconds.
+ */
 const BATCH_TASKS_MAX = 1000;
-/** After a stall of its own the generator catches up in bursts of this many calls a turn of the loop. */
+/**
+ * After a stall of its own the generator catches up in bursts of this many calls a turn of the
+ * loop.
+ */
 const CALLS_PER_TURN_MAX = 4;
 /** The preload is a closed loop: this many calls are unanswered at once. */
 const PRELOAD_CALLS_MAX = 4;
@@ -43,7 +52,9 @@ export async function generate(
   }
 }
 
-/** Stores the whole plan as fast as the scheduler takes it; resolves when all calls are answered. */
+/**
+ * Stores the whole plan as fast as the scheduler takes it; resolves when all calls are answered.
+ */
 export async function preload(
   workload: Workload,
   creator: Creator,

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 /** The most memory that this process was seen to hold, in bytes. */
 export class MemoryPeaks {
   rssBytes = 0;
-  /** Anonymous pages alone: the map of a file-backed store is not among them. `null` where unknown. */
+  /**
+   * Anonymous pages alone: the map of a file-backed store is not among them. `null` where unknown.
+   */
   rssAnonBytes: number | null = null;
 
   sample(): void {

@@ -64,7 +64,9 @@ const RATE_MAX = 1_000_000;
 const PENDING_MAX = 100_000_000;
 const TENANTS_MAX = 1_000_000;
 const THREADS_MAX = 256;
-/** Below the scheduler's own limit of 256 KiB, so that the generator's names fit beside the padding. */
+/**
+ * Below the scheduler's own limit of 256 KiB, so that the generator's names fit beside the padding.
+ */
 const PAYLOAD_MAX_BYTES = 256_000;
 const SPEED_MAX = 100_000;
 const MINUTE_MAX = 10_000_000;

@@ -1,4 +1,7 @@
-/** Where a line of progress goes: rewritten in place on a terminal, else a new line every few seconds. */
+/**
+ * Where a line of progress goes: rewritten in place on a terminal, else a new line every few
+ * seconds.
+ */
 export interface ProgressLine {
   show(text: string, monotonicMs: number): void;
   end(): void;

@@ -1,6 +1,6 @@
 /**
- * A seeded generator of random numbers: sfc32 (Chris Doty-Humphrey, PractRand 2010), seeded by 32 bits and
- * warmed up as its author advises. The same seed gives the same load on every machine.
+ * A seeded generator of random numbers: sfc32 (Chris Doty-Humphrey, PractRand 2010), seeded by 32
+ * bits and warmed up as its author advises. The same seed gives the same load on every machine.
  */
 export interface Random {
   /** A whole number, 0 to 2³² − 1. */

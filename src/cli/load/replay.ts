@@ -1,7 +1,7 @@
 /**
- * A trace as load: each function is a tenant, each invocation a task due at a random instant of its minute.
- * The tasks of a minute are planned when its first creation comes up, so memory follows the minutes that are
- * open at once (dueIn / minute + 1), not the trace.
+ * A trace as load: each function is a tenant, each invocation a task due at a random instant of its
+ * minute. The tasks of a minute are planned when its first creation comes up, so memory follows the
+ * minutes that are open at once (dueIn / minute + 1), not the trace.
  */
 import { InvalidArgumentError } from '../../index.js';
 import { createRandom } from './random.js';
@@ -29,7 +29,9 @@ interface MinutePlan {
   next: number;
 }
 
-/** Creations are ordered to 1/65536 of a minute's creation window: below a slice of the generator. */
+/**
+ * Creations are ordered to 1/65536 of a minute's creation window: below a slice of the generator.
+ */
 const ORDER_BUCKETS = 65_536;
 
 /** @throws InvalidArgumentError when `fromMinute` is beyond the trace */
@@ -38,7 +40,7 @@ export function replayWorkload(options: ReplayOptions): Workload {
   const fromMinute = options.fromMinute ?? busiestHourStart(trace);
   if (fromMinute >= trace.minutes) {
     throw new InvalidArgumentError(
-      `--from is ${fromMinute}; allowed: 0 to ${trace.minutes - 1}, the minutes of ${options.source}`,
+      `--from is ${fromMinute}; allowed: 0 to ${trace.minutes - 1}, by ${options.source}`,
     );
   }
   const minuteMs = 60_000 / speed;
@@ -67,7 +69,8 @@ export function replayWorkload(options: ReplayOptions): Workload {
   return {
     title: `${options.source} from minute ${fromMinute}, ${speed} times as fast`,
     tasksTotal: countPlayed(trace, { fromMinute, minuteMs, playedMs }),
-    // Every task is created within `dueIn` before it is due, so creations run from 0 to played + dueIn.
+    // Every task is created within `dueIn` before it is due, so creations run from 0 to played +
+    // dueIn.
     lengthMs: playedMs + dueInMs,
     dueInMs: 0,
     tenantName: (tenant) => trace.functions[tenant] as string,
@@ -91,7 +94,9 @@ function countPlayed(trace: Trace, window: Window): number {
   return total;
 }
 
-/** Each function's invocations in a minute; in the last one only the share that lies before the end. */
+/**
+ * Each function's invocations in a minute; in the last one only the share that lies before the end.
+ */
 function forEachPlayed(
   trace: Trace,
   window: Window,
@@ -167,7 +172,10 @@ function inOrderOfCreation(drawn: MinutePlan, startMs: number, spanMs: number): 
   return sorted;
 }
 
-/** Moves what is to be created before `untilMs` into the batch; false when the batch was full before that. */
+/**
+ * Moves what is to be created before `untilMs` into the batch; false when the batch was full before
+ * that.
+ */
 function takeUntil(plan: MinutePlan, batch: PlanBatch, untilMs: number): boolean {
   while (!isUsedUp(plan) && (plan.createMs[plan.next] as number) < untilMs) {
     if (batch.size === batch.max) return false;

@@ -1,4 +1,6 @@
-/** The report: one HTML file that needs nothing else, with the figures, three charts and their data. */
+/**
+ * The report: one HTML file that needs nothing else, with the figures, three charts and their data.
+ */
 import {
   type Chart,
   escapeText,
@@ -43,7 +45,10 @@ ${pendingSection(result.samples)}
 `;
 }
 
-/** Rates are averaged over a second at least, and a long run over 1/120 of it, so that lines stay legible. */
+/**
+ * Rates are averaged over a second at least, and a long run over 1/120 of it, so that lines stay
+ * legible.
+ */
 function rateWindowSeconds(samples: readonly Sample[]): number {
   return Math.max(1, secondsOf(samples) / 120) - 0.01;
 }
@@ -66,9 +71,11 @@ function verdict(result: LoadResult): string {
     ...warnings(result).map(([label, text]) => `${label}: ${text}`),
   ];
   if (faults.length > 0) {
-    return `<p class="verdict bad">✗ Of ${count(accepted)} accepted tasks: ${escapeText(faults.join(', '))}</p>`;
+    const text = `✗ Of ${count(accepted)} accepted tasks: ${faults.join(', ')}`;
+    return `<p class="verdict bad">${escapeText(text)}</p>`;
   }
-  return `<p class="verdict good">✓ ${count(accepted)} accepted tasks: none lost, none early, none duplicated</p>`;
+  const text = `✓ ${count(accepted)} accepted tasks: none lost, none early, none duplicated`;
+  return `<p class="verdict good">${text}</p>`;
 }
 
 function tiles({ figures }: LoadResult): string {
@@ -96,7 +103,10 @@ function latenessSection({ latenessCurve: curve, figures }: LoadResult): string 
   const chart: Chart = {
     summary: 'Lateness in milliseconds against percentile, both on logarithmic axes',
     x: percentScale(last),
-    y: logScale(Math.min(1, ...lates), Math.max(1, ...lates), plainNumber),
+    y:
+      lates.length > 0
+        ? logScale(Math.min(...lates), Math.max(...lates), plainNumber)
+        : logScale(1, 10, plainNumber),
     xLabel: 'share of tasks that started at most this late',
     yLabel: 'lateness, ms (log scale)',
     lines: [{ name: 'lateness', points }],
@@ -108,7 +118,8 @@ function latenessSection({ latenessCurve: curve, figures }: LoadResult): string 
   };
   return section(
     'Lateness',
-    'From due time to the first line of the handler. Each step to the right looks ten times closer at the worst.',
+    'From due time to the first line of the handler. ' +
+      'Each step to the right looks ten times closer at the worst.',
     lineChart(chart),
   );
 }

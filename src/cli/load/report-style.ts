@@ -27,12 +27,14 @@ h2 { font-size: 17px; margin: 0 0 2px; }
   margin: 20px 0; padding: 0; list-style: none; }
 .tiles li, section { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
 .tiles li { padding: 12px 14px; }
-.tiles b { display: block; font-size: 21px; line-height: 1.25; font-weight: 650; white-space: nowrap; }
+.tiles b { display: block; font-size: 21px; line-height: 1.25; font-weight: 650;
+  white-space: nowrap; }
 .tiles span { color: var(--faint); font-size: 13px; }
 section { padding: 18px 20px 14px; margin: 0 0 16px; break-inside: avoid; }
 section p { color: var(--faint); margin: 0 0 8px; font-size: 14px; }
 svg { display: block; width: 100%; height: auto; overflow: visible; }
-svg text { font-family: inherit; font-size: 12px; fill: var(--faint); font-variant-numeric: tabular-nums; }
+svg text { font-family: inherit; font-size: 12px; fill: var(--faint);
+  font-variant-numeric: tabular-nums; }
 svg .callout { fill: var(--ink); font-size: 12.5px; font-weight: 600;
   paint-order: stroke; stroke: var(--card); stroke-width: 4px; stroke-linejoin: round; }
 .grid { stroke: var(--rule); }
@@ -42,8 +44,8 @@ svg .callout { fill: var(--ink); font-size: 12.5px; font-weight: 600;
 .line1 { stroke-dasharray: 7 4; } .line2 { stroke-dasharray: 2 4; }
 .area { opacity: 0.14; stroke: none; } .area0 { fill: var(--c0); }
 .point { fill: var(--c0); stroke: var(--card); stroke-width: 2; }
-.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 6px; padding: 0; list-style: none;
-  font-size: 13px; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 6px; padding: 0;
+  list-style: none; font-size: 13px; }
 .key { display: inline-block; width: 22px; border-top: 3px solid; margin-right: 7px;
   vertical-align: middle; }
 .key0 { border-color: var(--c0); } .key1 { border-color: var(--c1); border-top-style: dashed; }

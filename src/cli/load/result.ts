@@ -1,4 +1,6 @@
-/** What a load test found, as plain data: the table, the JSON file and the report are made from it. */
+/**
+ * What a load test found, as plain data: the table, the JSON file and the report are made from it.
+ */
 import type { Histogram } from 'node:perf_hooks';
 import type { Tally } from './audit.js';
 import type { Sample } from './series.js';
@@ -29,7 +31,10 @@ export interface LoadFigures {
 
 export interface LoadResult {
   readonly figures: LoadFigures;
-  /** Tasks that ran though refused, or under another task's id; a fault like a loss, not in the JSON. */
+  /**
+   * Tasks that ran though refused, or under another task's id; a fault like a loss, not in the
+   * JSON.
+   */
   readonly stray: number;
   /** Tasks whose `scheduleMany` call never answered. */
   readonly unanswered: number;
@@ -94,7 +99,9 @@ export function percentileMs(histogram: Histogram, percent: number): number {
 
 const CURVE_POINTS_PER_DECADE = 24;
 
-/** The distribution at percents that come closer and closer to 100: even steps of log 1 / (1 − p). */
+/**
+ * The distribution at percents that come closer and closer to 100: even steps of log 1 / (1 − p).
+ */
 export function curveOf(histogram: Histogram): CurvePoint[] {
   if (histogram.count === 0) return [];
   const curve: CurvePoint[] = [];

@@ -1,4 +1,7 @@
-/** Counts over time, taken at even intervals; a long run is thinned to twice the interval, again and again. */
+/**
+ * Counts over time, taken at even intervals; a long run is thinned to twice the interval, again and
+ * again.
+ */
 export interface Sample {
   /** Seconds since the load's start. */
   readonly atSeconds: number;

@@ -8,7 +8,10 @@ export const STORE_NAMES = Object.keys(STORES) as readonly StoreName[];
 /** Used when none is named. */
 export const DEFAULT_STORE: StoreName = 'memory';
 
-/** A store that can also be asked for its size while a scheduler has it open; `null` before and after. */
+/**
+ * A store that can also be asked for its size while a scheduler has it open; `null` before and
+ * after.
+ */
 export interface MeasuredStore extends Store {
   bytes(): Promise<number | null>;
 }

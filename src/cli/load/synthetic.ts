@@ -10,7 +10,10 @@ export interface SyntheticOptions {
   readonly seed: number;
 }
 
-/** A constant rate of creates, each due at a random instant of the next `dueInMs`, tenants at random. */
+/**
+ * A constant rate of creates, each due at a random instant of the next `dueInMs`, tenants at
+ * random.
+ */
 export function syntheticWorkload(options: SyntheticOptions): Workload {
   const { ratePerSecond, lengthMs, dueInMs, tenants } = options;
   const tasksTotal = Math.round((ratePerSecond * lengthMs) / 1000);
@@ -41,7 +44,10 @@ export function syntheticWorkload(options: SyntheticOptions): Workload {
   };
 }
 
-/** `--pending N --spread T`: all to be created at once, due at random instants of the next `spreadMs`. */
+/**
+ * `--pending N --spread T`: all to be created at once, due at random instants of the next
+ * `spreadMs`.
+ */
 export function preloadWorkload(options: {
   readonly tasks: number;
   readonly spreadMs: number;

@@ -59,8 +59,9 @@ export function count(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** Three significant digits below 100 ms, whole milliseconds above. */
+/** Three significant digits below 100 ms, whole milliseconds to 10 s, then seconds. */
 export function ms(value: number): string {
+  if (value >= 10_000) return `${count(Number((value / 1000).toFixed(1)))} s`;
   return value < 100 ? `${Number(value.toPrecision(3))} ms` : `${count(Math.round(value))} ms`;
 }
 

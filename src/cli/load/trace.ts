@@ -16,11 +16,15 @@ export interface Trace {
 /** Columns before the counts. */
 const NAME_COLUMNS = 2;
 const HOUR_MINUTES = 60;
-/** Far above any trace published, and small enough that a minute's tasks can be planned in memory. */
+/**
+ * Far above any trace published, and small enough that a minute's tasks can be planned in memory.
+ */
 const COUNT_MAX = 10_000_000;
 const COUNT = /^\d{1,8}$/;
 
-/** @throws InvalidArgumentError when the file can't be read, or naming the line that is malformed */
+/**
+ * @throws InvalidArgumentError when the file can't be read, or naming the line that is malformed
+ */
 export async function readTrace(file: string): Promise<Trace> {
   const lines = createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Infinity });
   try {
@@ -57,7 +61,8 @@ export async function parseTrace(
   }
   if (minutes === undefined || rows.length === 0) {
     throw new InvalidArgumentError(
-      `trace ${source} has no functions; needed: a header 'function,owner,m1,…' and a line a function`,
+      `trace ${source} has no functions; ` +
+        `needed: a header 'function,owner,m1,…' and a line a function`,
     );
   }
   return { functions: [...names.keys()], minutes, counts: byMinute(rows, minutes) };
@@ -126,7 +131,9 @@ export function minuteTotal(trace: Trace, minute: number): number {
   return total;
 }
 
-/** The first minute (from 0) of the 60 in a row with the most invocations; 0 for a shorter trace. */
+/**
+ * The first minute (from 0) of the 60 in a row with the most invocations; 0 for a shorter trace.
+ */
 export function busiestHourStart(trace: Trace): number {
   let inWindow = 0;
   let best = { start: 0, total: -1 };

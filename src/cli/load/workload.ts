@@ -1,6 +1,6 @@
 /**
- * What is to be created and when it is due, as a plan that knows no scheduler: the same seed gives the same
- * plan. Times are milliseconds since the start of the load.
+ * What is to be created and when it is due, as a plan that knows no scheduler: the same seed gives
+ * the same plan. Times are milliseconds since the start of the load.
  */
 export interface Workload {
   /** For people: what this load is. */
@@ -13,13 +13,16 @@ export interface Workload {
   readonly dueInMs: number;
   tenantName(tenant: number): string;
   /**
-   * Overwrites `batch` with tasks to be created before `untilMs` that no earlier call gave, `batch.max` at
-   * most. True: more of them are left.
+   * Overwrites `batch` with tasks to be created before `untilMs` that no earlier call gave,
+   * `batch.max` at most. True: more of them are left.
    */
   fill(batch: PlanBatch, untilMs: number): boolean;
 }
 
-/** A batch of planned tasks in columns; filled again and again, so a load of millions allocates nothing. */
+/**
+ * A batch of planned tasks in columns; filled again and again, so a load of millions allocates
+ * nothing.
+ */
 export interface PlanBatch {
   readonly max: number;
   size: number;

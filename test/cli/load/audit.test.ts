@@ -56,7 +56,7 @@ describe('the audit', () => {
     expect(audit.tally(END)).toMatchObject({ started: 3, finished: 2, lost: 1 });
   });
 
-  it('finds a finished task lost that the store still holds as open, until the store says otherwise', () => {
+  it('finds a finished task lost as long as the store holds it open', () => {
     const { audit, run } = arrange();
     for (const seq of [0, 1, 2]) run(seq);
     audit.seenInStore(1, { id: 'id-1', open: true });

@@ -160,6 +160,7 @@ describe('the table', () => {
 
   it('writes times and sizes with their units', () => {
     expect([0.1234, 12.345, 1234.5].map(ms)).toEqual(['0.123 ms', '12.3 ms', '1,235 ms']);
+    expect(ms(36_667)).toBe('36.7 s');
     expect([5, 2048, 3 * 1024 ** 3].map(bytes)).toEqual(['5 B', '2.0 KiB', '3.0 GiB']);
   });
 });

@@ -68,7 +68,7 @@ describe('the trace parser', () => {
     expect(busiestHourStart(trace)).toBe(0);
   });
 
-  it('reads the bundled sample: 120 functions, an hour, as many invocations as it says', async () => {
+  it('reads the bundled sample: 120 functions, an hour, the invocations it names', async () => {
     const trace = await parseTrace(SAMPLE_TRACE.split('\n'), 'sample');
     expect(trace.functions).toHaveLength(120);
     expect(trace.minutes).toBe(60);

@@ -116,7 +116,7 @@ describe('the replay of a trace', () => {
     expect(new Set(planned.map((task) => task.createdByMs)).size).toBeGreaterThan(100);
   });
 
-  it('is the same for the same seed however it is sliced, and another for another seed', async () => {
+  it('is the same for the same seed however it is sliced, for another seed another', async () => {
     const byDue = async (seed: number, sliceMs: number) =>
       play(await replay({ seed }), sliceMs)
         .map((task) => `${task.dueMs} ${task.tenant}`)
@@ -125,7 +125,7 @@ describe('the replay of a trace', () => {
     expect(await byDue(2, 5)).not.toEqual(await byDue(1, 5));
   });
 
-  it('begins where it is told and stops after the duration, in the middle of a minute too', async () => {
+  it('begins where it is told and stops after the duration, amid a minute too', async () => {
     const workload = await replay({ fromMinute: 1, lengthMs: 1500 });
     const planned = play(workload, 5);
     expect(countBy(planned, (task) => task.tenant)).toEqual({ f2: 200, f1: 5 });
