@@ -14,11 +14,11 @@ const CAUSE = new Error('the cause');
 type AnyErrorClass = new (message: unknown, options: object) => errors.TickwheelError;
 
 /** Every concrete class that errors.ts exports. */
-const classes = Object.entries(errors).filter(
+const classes = Object.entries<unknown>(errors).filter(
   (entry): entry is [string, AnyErrorClass] =>
     typeof entry[1] === 'function' &&
     entry[1].prototype instanceof Error &&
-    (entry[1] as unknown) !== errors.TickwheelError,
+    entry[1] !== errors.TickwheelError,
 );
 
 function make(name: string, Class: AnyErrorClass): errors.TickwheelError {

@@ -16,9 +16,10 @@ export interface IdSourceOptions {
 const UINT32 = 2 ** 32;
 
 /**
- * Ids grow strictly, also when the wall clock stands still or goes back: then the last millisecond is kept
- * and a counter of 32 bits behind it grows (RFC 9562, 6.2, method 1). In a new millisecond the counter starts
- * at random in its lower half, so that it has room; when it is used up, the next millisecond is begun early.
+ * Ids grow strictly, also when the wall clock stands still or goes back: then the last millisecond
+ * is kept and a counter of 32 bits behind it grows (RFC 9562, 6.2, method 1). In a new millisecond
+ * the counter starts at random in its lower half, so that it has room; when it is used up, the next
+ * millisecond is begun early.
  */
 export function createIdSource({ random, nowMs }: IdSourceOptions): IdSource {
   const bytes = new Uint8Array(16);

@@ -1,6 +1,7 @@
 /**
- * A binary min-heap whose items know their position, so that one can be moved or removed without a search.
- * The position lives in a field of the item that the subclass names; −1 when it is not in the heap.
+ * A binary min-heap whose items know their position, so that one can be moved or removed without a
+ * search. The position lives in a field of the item that the subclass names; −1 when it is not in
+ * the heap.
  */
 import { assert } from './assert.js';
 

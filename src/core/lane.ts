@@ -3,8 +3,8 @@
  *
  *   Tenant ──< Lane >── Version >── Handler
  *
- * A lane holds the ready entries of one tenant for one version of one handler, in the order in which they
- * start. A tenant and a handler each are a gate: closed while paused or at a limit.
+ * A lane holds the ready entries of one tenant for one version of one handler, in the order in
+ * which they start. A tenant and a handler each are a gate: closed while paused or at a limit.
  */
 import { assert } from './assert.js';
 import { IndexedHeap } from './indexed-heap.js';
@@ -90,7 +90,9 @@ export class Tenant extends Gate {
   idleIndex = -1;
   idleUntilMs = 0;
 
-  /** As new, for another name; its empty lanes stay, which are most of what a tenant costs to make. */
+  /**
+   * As new, for another name; its empty lanes stay, which are most of what a tenant costs to make.
+   */
   reset(name: string): void {
     this.name = name;
     this.bucket = undefined;
@@ -161,7 +163,9 @@ export class Lane {
   // Keys beside the entries, for the comparisons: unboxed, and the entries stay untouched.
   readonly #orders: number[] = [];
   readonly #arrivals: number[] = [];
-  /** The tenant's when it last was looked at; the tenant may have had turns with other lanes since. */
+  /**
+   * The tenant's when it last was looked at; the tenant may have had turns with other lanes since.
+   */
   tag = 0;
   turn = 0;
   turnIndex = -1;
@@ -294,8 +298,8 @@ export class LanesByHead extends IndexedHeap<Lane> {
   }
 
   /**
-   * The lane with the earliest head among those whose version is usable. Below a usable lane nothing is
-   * earlier, so only the lanes that are passed over cost a step.
+   * The lane with the earliest head among those whose version is usable. Below a usable lane
+   * nothing is earlier, so only the lanes that are passed over cost a step.
    */
   firstUsable(at = 0): Lane | undefined {
     const lane = this.items[at];

@@ -1,13 +1,18 @@
 /**
- * Between due and start: picks what starts next when slots come free. Pure: time comes as an argument.
+ * Between due and start: picks what starts next when slots come free. Pure: time comes as an
+ * argument.
  *
- * 1. Fair: of the slots that come free, a tenant with work that may start gets its weighted share within one
- *    round (a slot for each unit of weight of all such tenants). Priority never outranks another tenant.
- * 2. Within a tenant the order is priority and age (one level every 10 s), then due time, then arrival.
- * 3. A lane that cannot start (tenant or handler paused or at a limit, no worker for the version) holds up
- *    nothing else, neither other tenants nor its own tenant's other handlers.
- * 4. Limits are never exceeded: `running` ≤ maxConcurrency at a pick; picks in t seconds ≤ burst + rate × t.
- * 5. What it remembers of a tenant is gone once nothing of it waits or runs and its token bucket is full.
+ * 1. Fair: of the slots that come free, a tenant with work that may start gets its weighted share
+ *    within one round (a slot for each unit of weight of all such tenants). Priority never outranks
+ *    another tenant.
+ * 2. Within a tenant the order is priority and age (one level every 10 s), then due time, then
+ *    arrival.
+ * 3. A lane that cannot start (tenant or handler paused or at a limit, no worker for the version)
+ *    holds up nothing else, neither other tenants nor its own tenant's other handlers.
+ * 4. Limits are never exceeded: `running` ≤ maxConcurrency at a pick; picks in t seconds ≤ burst +
+ *    rate × t.
+ * 5. What it remembers of a tenant is gone once nothing of it waits or runs and its token bucket is
+ *    full.
  */
 import { assert } from './assert.js';
 import {
@@ -69,7 +74,10 @@ export class ReadyQueue<T extends ReadyEntry> {
   readonly #handlers = new Map<string, Handler>();
   readonly #turns = new Turns();
   readonly #tokens = new GatesByToken();
-  /** Tenants to be used again: making one for each task of many tenants would cost more than all else here. */
+  /**
+   * Tenants to be used again: making one for each task of many tenants would cost more than all
+   * else here.
+   */
   readonly #spare: Tenant[] = [];
   readonly #idle = new TenantsByIdleEnd();
   readonly #limitsOf = new Map<string, TenantLaneLimits>();
@@ -115,12 +123,14 @@ export class ReadyQueue<T extends ReadyEntry> {
     return this.#tenants.size;
   }
 
-  // --- entries -----------------------------------------------------------------------------------------
+  // --- entries
+  // -----------------------------------------------------------------------------------------
 
   /**
-   * How many more entries this lane may hold. Lanes that can start share `maxReady` evenly, with 64 each at
-   * least; one that cannot holds at most 64. What lanes filled before they closed counts up to another
-   * `maxReady`, then 64 a lane is all: the queue never holds more than 2 × maxReady + 64 a lane. O(1).
+   * How many more entries this lane may hold. Lanes that can start share `maxReady` evenly, with 64
+   * each at least; one that cannot holds at most 64. What lanes filled before they closed counts up
+   * to another `maxReady`, then 64 a lane is all: the queue never holds more than 2 × maxReady + 64
+   * a lane. O(1).
    */
   room(tenant: string, handler: string, version: number | undefined): number {
     const min = this.#laneMin;
@@ -180,8 +190,8 @@ export class ReadyQueue<T extends ReadyEntry> {
   }
 
   /**
-   * Picks up to `max` entries that may start now, fairly, and appends them to `out`. Each counts as running
-   * and has cost its tokens until `finished` or `undo`. O(log n) each.
+   * Picks up to `max` entries that may start now, fairly, and appends them to `out`. Each counts as
+   * running and has cost its tokens until `finished` or `undo`. O(log n) each.
    */
   take(monotonicMs: number, max: number, out: T[] = []): T[] {
     this.#monotonicMs = Math.max(this.#monotonicMs, monotonicMs);
@@ -208,7 +218,10 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#end(entry, true);
   }
 
-  /** Monotonic time at which the next token lets work start that waits only for it; Infinity when none. O(1). */
+  /**
+   * Monotonic time at which the next token lets work start that waits only for it; Infinity when
+   * none. O(1).
+   */
   nextTokenAt(monotonicMs: number): number {
     const first = this.#tokens.top;
     return first === undefined ? Number.POSITIVE_INFINITY : Math.max(monotonicMs, first.wakeAtMs);
@@ -274,7 +287,8 @@ export class ReadyQueue<T extends ReadyEntry> {
     if (version.handler.dry) this.#syncToken(version.handler);
   }
 
-  // --- gates -------------------------------------------------------------------------------------------
+  // --- gates
+  // -------------------------------------------------------------------------------------------
 
   /** Looks at the gate again after anything of it has changed; opens or closes its lanes. */
   #settle(gate: Gate, arrivals = this.#arrivals): void {
@@ -325,13 +339,15 @@ export class ReadyQueue<T extends ReadyEntry> {
     for (;;) {
       const gate = this.#tokens.top;
       if (gate === undefined || gate.wakeAtMs > this.#monotonicMs) return;
-      // Entries that came since the last look came with the token, most likely: they have not waited for it.
+      // Entries that came since the last look came with the token, most likely: they have not
+      // waited for it.
       this.#settle(gate, this.#arrivalsSeen);
       assert(gate.timerIndex < 0, 'a gate waits for a token that is there');
     }
   }
 
-  // --- tenants and handlers ----------------------------------------------------------------------------
+  // --- tenants and handlers
+  // ----------------------------------------------------------------------------
 
   #addTenant(name: string): Tenant {
     const tenant = this.#spare.pop() ?? new Tenant(name);
@@ -389,9 +405,13 @@ export class ReadyQueue<T extends ReadyEntry> {
     }
   }
 
-  // --- limits, pauses, workers -------------------------------------------------------------------------
+  // --- limits, pauses, workers
+  // -------------------------------------------------------------------------
 
-  /** Limits of one tenant, in the place of those of `'*'`, the default of all others; `{}` lifts them. */
+  /**
+   * Limits of one tenant, in the place of those of `'*'`, the default of all others; `{}` lifts
+   * them.
+   */
   setTenantLimits(tenant: string, limits: TenantLaneLimits): void {
     if (tenant !== '*') {
       this.#limitsOf.set(tenant, limits);
@@ -435,7 +455,10 @@ export class ReadyQueue<T extends ReadyEntry> {
     if (tenant.idleIndex >= 0) this.#dropIfIdle(tenant);
   }
 
-  /** A tag may only grow while the tenant's lanes are ranked by it, so they are taken out for the change. */
+  /**
+   * A tag may only grow while the tenant's lanes are ranked by it, so they are taken out for the
+   * change.
+   */
   #takeNewTurn(tenant: Tenant): void {
     const { open } = tenant;
     tenant.open = false;
@@ -482,7 +505,10 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#settle(gate);
   }
 
-  /** Which versions some worker here can run; asked once for each version, and again at `refreshRunnable`. */
+  /**
+   * Which versions some worker here can run; asked once for each version, and again at
+   * `refreshRunnable`.
+   */
   setRunnable(isRunnable: (handler: string, version: number | undefined) => boolean): void {
     this.#isRunnable = isRunnable;
     this.refreshRunnable();

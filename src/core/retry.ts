@@ -8,8 +8,9 @@ export type BackoffPolicies = Pick<
 >;
 
 /**
- * Whole milliseconds to wait after the `failures`th failure (≥ 1): initial × multiplier^(failures − 1), at most
- * `maxBackoffMs`, less up to the fraction `backoffJitter` of it. `random01` is in [0, 1]. Rounded up.
+ * Whole milliseconds to wait after the `failures`th failure (≥ 1): initial × multiplier^(failures −
+ * 1), at most `maxBackoffMs`, less up to the fraction `backoffJitter` of it. `random01` is in [0,
+ * 1]. Rounded up.
  */
 export function backoffMs(policies: BackoffPolicies, failures: number, random01: number): number {
   const { initialBackoffMs, backoffMultiplier, maxBackoffMs, backoffJitter } = policies;

@@ -1,11 +1,14 @@
 /**
- * A token bucket with a burst of one second, kept as one number (the generic cell rate algorithm, ITU-T I.371):
- * the time at which the bucket will be full again. There is no level to top up, hence no drift, and the time
- * of the next token is exact: whoever waits until then finds it.
+ * A token bucket with a burst of one second, kept as one number (the generic cell rate algorithm,
+ * ITU-T I.371): the time at which the bucket will be full again. There is no level to top up, hence
+ * no drift, and the time of the next token is exact: whoever waits until then finds it.
  */
 import { assert } from './assert.js';
 
-/** A token counts as there this much early, so that sums rounded up do not hide one that is due exactly now. */
+/**
+ * A token counts as there this much early, so that sums rounded up do not hide one that is due
+ * exactly now.
+ */
 const ROUNDING_MS = 1e-6;
 
 export class TokenBucket {

@@ -1,13 +1,14 @@
 /**
  * Whose turn it is.
  *
- * Fairness is weighted round robin in its virtual-time form (self-clocked fair queueing, Golestani 1994): a
- * tenant's next turn is at tag = now + 1 / weight of virtual time, "now" being the tag of the turn taken last,
- * and the least tag is next. Against deficit round robin it needs no walk around a ring past tenants whose
- * only work waits for a closed handler, takes fractional weights as they are, and mixes turns more finely.
- * Tags live in a heap of lanes for each handler version, versions in one heap by their first lane; so closing
- * a handler is one step, however many tenants wait for it. Tags only grow, hence a lane's copy of its tenant's
- * tag may lag behind and is put right when it comes up.
+ * Fairness is weighted round robin in its virtual-time form (self-clocked fair queueing, Golestani
+ * 1994): a tenant's next turn is at tag = now + 1 / weight of virtual time, "now" being the tag of
+ * the turn taken last, and the least tag is next. Against deficit round robin it needs no walk
+ * around a ring past tenants whose only work waits for a closed handler, takes fractional weights
+ * as they are, and mixes turns more finely. Tags live in a heap of lanes for each handler version,
+ * versions in one heap by their first lane; so closing a handler is one step, however many tenants
+ * wait for it. Tags only grow, hence a lane's copy of its tenant's tag may lag behind and is put
+ * right when it comes up.
  */
 import type { Lane, Tenant, Version } from './lane.js';
 import { VersionsByTurn } from './lane.js';
@@ -22,7 +23,10 @@ export class Turns {
   /** Lanes that can start. */
   lanesOpen = 0;
 
-  /** The tenant whose turn is next among those with work that can start. O(1), and O(log n) a lagging lane. */
+  /**
+   * The tenant whose turn is next among those with work that can start. O(1), and O(log n) a
+   * lagging lane.
+   */
   first(): Tenant | undefined {
     for (;;) {
       const version = this.#versions.top;

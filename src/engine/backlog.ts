@@ -1,14 +1,17 @@
 /**
  * Overdue occurrences for which the ready queue has no room, by lane: 32 bytes each, no object.
  *
- * Each lane is a leftist heap (Crane 1972; Knuth, TAOCP 3, 5.2.3) by priority, due time and arrival. Its nodes lie
- * in one pool: against a heap in an array for each lane, a lane costs nothing while it is empty, pushing and
- * taking are O(log n) at worst, and no growth copies a long lane.
+ * Each lane is a leftist heap (Crane 1972; Knuth, TAOCP 3, 5.2.3) by priority, due time and
+ * arrival. Its nodes lie in one pool: against a heap in an array for each lane, a lane costs
+ * nothing while it is empty, pushing and taking are O(log n) at worst, and no growth copies a long
+ * lane.
  *
- *   words of a node  0 slot · 1 stamp · 2 left · 3 right · 4–5 due (f64) · 6 arrival · 7 priority 8 bits | rank 8 bits
+ *   words of a node  0 slot · 1 stamp · 2 left · 3 right · 4–5 due (f64) · 6 arrival
+ *                    7 priority 8 bits | rank 8 bits
  *
- * Cancelling is lazy: an entry whose stamp is not its slot's any more is stale, and is passed over when it comes
- * up. A lane more than half stale is swept, some nodes with each call, so that stale ones never pile up.
+ * Cancelling is lazy: an entry whose stamp is not its slot's any more is stale, and is passed over
+ * when it comes up. A lane more than half stale is swept, some nodes with each call, so that stale
+ * ones never pile up.
  */
 import { assert } from '../core/assert.js';
 import { grown } from './lane-table.js';
@@ -109,9 +112,9 @@ export class Backlog {
   }
 
   /**
-   * Takes out the lane's first entry: by priority, due time, arrival. Undefined when none is left, or when very
-   * many stale ones had to be passed over; then `sizeOf` is not 0 yet. The object is valid until the next
-   * call. O(log n).
+   * Takes out the lane's first entry: by priority, due time, arrival. Undefined when none is left,
+   * or when very many stale ones had to be passed over; then `sizeOf` is not 0 yet. The object is
+   * valid until the next call. O(log n).
    */
   take(lane: number): BacklogEntry | undefined {
     if (lane >= this.#counts.length) return undefined;
@@ -130,8 +133,8 @@ export class Backlog {
   }
 
   /**
-   * Visits the lanes with entries, each once, until `visit` returns false; the next call goes on with the lane
-   * that follows. `visit` may take from its lane.
+   * Visits the lanes with entries, each once, until `visit` returns false; the next call goes on
+   * with the lane that follows. `visit` may take from its lane.
    */
   forEachLane(visit: (lane: number) => boolean): void {
     for (let left = this.#lanes; left > 0 && this.#turn !== NONE; left--) {
@@ -152,7 +155,8 @@ export class Backlog {
     this.#sweep(lane, SWEEPS_A_CALL);
   }
 
-  // --- lanes -------------------------------------------------------------------------------------------
+  // --- lanes
+  // -------------------------------------------------------------------------------------------
 
   #add(lane: number, node: number): void {
     const swept = this.#sweeps.get(lane);
@@ -172,7 +176,10 @@ export class Backlog {
     return root;
   }
 
-  /** Looks at the next nodes of a lane that is being swept: the stale are freed, the others kept apart. */
+  /**
+   * Looks at the next nodes of a lane that is being swept: the stale are freed, the others kept
+   * apart.
+   */
   #sweep(lane: number, nodesMax: number): void {
     if (this.#sweeps.size === 0) return;
     let swept = this.#sweeps.get(lane);
@@ -245,7 +252,8 @@ export class Backlog {
     this.#before = grown(this.#before);
   }
 
-  // --- nodes -------------------------------------------------------------------------------------------
+  // --- nodes
+  // -------------------------------------------------------------------------------------------
 
   #isBefore(a: number, b: number): boolean {
     const words = this.#words[a >>> CHUNK_BITS];

@@ -222,6 +222,10 @@ export class Dispatch {
         this.#heard(run, batch.monotonicMs);
         run.leaseUntil = batch.facts.nowMs + this.#options.leaseDurationMs;
         const { occurrenceId, token, leaseUntil } = run;
+        // A heartbeat without progress leaves what was reported before.
+        if (report.progress === undefined) {
+          return [run, { kind: 'renew', occurrenceId, token, leaseUntil }];
+        }
         const progress = this.#options.values.seal(report.progress);
         return [run, { kind: 'progress', occurrenceId, token, leaseUntil, progress }];
       }

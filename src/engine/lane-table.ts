@@ -1,6 +1,6 @@
 /**
- * Small numbers for (tenant, handler, version), so that tables of timings hold four bytes instead of three
- * values. Counted references: a number is given out again when nothing uses it any more.
+ * Small numbers for (tenant, handler, version), so that tables of timings hold four bytes instead
+ * of three values. Counted references: a number is given out again when nothing uses it any more.
  */
 import { assert } from '../core/assert.js';
 

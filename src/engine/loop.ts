@@ -20,8 +20,8 @@ import type { EngineParts } from './parts.js';
 import type { ActiveTask } from './working-set.js';
 
 /** Bounds of one turn, so that a flood of one kind never holds up the others. */
-const JOBS_MAX = 2048;
-const DUE_MAX = 2048;
+const JOBS_MAX = 256;
+const DUE_MAX = 1024;
 /** A wall clock that goes back by more than this makes the wheel be built anew. */
 const BACK_JUMP_MS = 1000;
 

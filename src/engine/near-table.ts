@@ -1,12 +1,16 @@
 /**
- * Every occurrence that timing knows in memory, in typed arrays: 56 bytes a row and about 5 of hash index.
+ * Every occurrence that timing knows in memory, in typed arrays: 56 bytes a row and about 5 of hash
+ * index.
  *
- *   words of a row (u32)  0–3 task id · 4 generation · 5 link to the next row of the bucket, or free row
- *                         6 lane 24 bits | flags 8 bits · 7 stamp 25 bits | priority 4 | kind 2 | used 1
+ *   words of a row (u32)  0–3 task id · 4 generation
+ *                         5 link to the next row of the bucket, or to the next free row
+ *                         6 lane 24 bits | flags 8 bits
+ *                         7 stamp 25 bits | priority 4 bits | kind 2 bits | used 1 bit
  *                         8–9 ordinal (f64) · 10–11 due (f64) · 12–13 wheel handle (f64)
  *
- * A link is a slot + 1, 0 ends a chain. Rows and buckets come in chunks, and the index grows by one bucket at a
- * time (linear hashing, Litwin 1980), so no insertion copies the table. Memory is reused, never given back.
+ * A link is a slot + 1, 0 ends a chain. Rows and buckets come in chunks, and the index grows by one
+ * bucket at a time (linear hashing, Litwin 1980), so no insertion copies the table. Memory is
+ * reused, never given back.
  */
 import { assert } from '../core/assert.js';
 import type { OccurrenceKind } from '../core/model.js';
@@ -45,7 +49,10 @@ const KIND_BIT = 1;
 const PRIORITY_BIT = 3;
 const STAMP_BIT = 7;
 const STAMP_MASK = -1 << STAMP_BIT;
-/** Rows a bucket. More saves memory and costs steps along chains: 1.4 on average for a row that is there. */
+/**
+ * Rows a bucket. More saves memory and costs steps along chains: 1.4 on average for a row that is
+ * there.
+ */
 const LOAD = 0.8;
 /** Slots are u32 and links are slots + 1. */
 const ROWS_MAX = 2 ** 32 - 2;
@@ -57,7 +64,10 @@ export class NearTable {
   readonly #usedIn: number[] = [];
   readonly #heads: Uint32Array[] = [new Uint32Array(CHUNK)];
   readonly #key = new OccurrenceKey();
-  /** A power of two; buckets from `#buckets` − `#base` on to `#base` are still to be split in this round. */
+  /**
+   * A power of two; buckets from `#buckets` − `#base` on to `#base` are still to be split in this
+   * round.
+   */
   #base = CHUNK;
   #buckets = CHUNK;
   #size = 0;
@@ -74,7 +84,10 @@ export class NearTable {
     return this.#words.length * CHUNK * WORDS * 4 + this.#heads.length * CHUNK * 4;
   }
 
-  /** Enters the occurrence, or updates its fields when it is here; its slot. The id is well formed. O(1). */
+  /**
+   * Enters the occurrence, or updates its fields when it is here; its slot. The id is well formed.
+   * O(1).
+   */
   put(occurrenceId: string, fields: NearFields): number {
     const parsed = this.#key.parse(occurrenceId);
     assert(parsed, `'${occurrenceId}' is no occurrence's id`);
@@ -114,7 +127,8 @@ export class NearTable {
     this.#size--;
   }
 
-  // --- columns -----------------------------------------------------------------------------------------
+  // --- columns
+  // -----------------------------------------------------------------------------------------
 
   dueAt(slot: number): number {
     return this.#number(slot, DUE);
@@ -159,7 +173,10 @@ export class NearTable {
     return this.#number(slot, ORDINAL);
   }
 
-  /** Grows when the slot is freed: who kept slot and stamp can tell whether they still mean the same. */
+  /**
+   * Grows when the slot is freed: who kept slot and stamp can tell whether they still mean the
+   * same.
+   */
   stamp(slot: number): number {
     assert(slot < this.#rows, `slot ${slot} was never given out`);
     return this.#words[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * WORDS + META] >>> STAMP_BIT;
@@ -176,7 +193,10 @@ export class NearTable {
     return formatOccurrenceId(words, at, words[at + GENERATION], kind, this.#number(slot, ORDINAL));
   }
 
-  /** The first slot in use behind `after` (−1 to begin); −1 when there is none. Skips empty chunks whole. */
+  /**
+   * The first slot in use behind `after` (−1 to begin); −1 when there is none. Skips empty chunks
+   * whole.
+   */
   nextSlot(after: number): number {
     let slot = after + 1;
     while (slot < this.#rows) {
@@ -212,7 +232,8 @@ export class NearTable {
     return this.#numbers[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * NUMBERS + column];
   }
 
-  // --- the index ---------------------------------------------------------------------------------------
+  // --- the index
+  // ---------------------------------------------------------------------------------------
 
   #bucketOf(hash: number): number {
     const bucket = (hash & (2 * this.#base - 1)) >>> 0;

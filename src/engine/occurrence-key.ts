@@ -1,6 +1,6 @@
 /**
- * Occurrence ids as numbers: `<uuid>.<generation>.<kind mark><ordinal>` (core/model.ts) taken apart and put
- * together without a regular expression, since every timing passes here.
+ * Occurrence ids as numbers: `<uuid>.<generation>.<kind mark><ordinal>` (core/model.ts) taken apart
+ * and put together without a regular expression, since every timing passes here.
  */
 import type { OccurrenceKind } from '../core/model.js';
 

@@ -9,7 +9,7 @@ import {
 import { canonical, createPayloadCodec, hashDefinition } from '../../src/execution/payload.js';
 
 const codec = createPayloadCodec({ maxPayloadBytes: 256 * 1024 });
-const seed = Number(process.env['TEST_SEED'] ?? 20260101);
+const seed = Number(process.env.TEST_SEED ?? 20260101);
 const there = (value: unknown): unknown => codec.decode(codec.encode(value, 'payload').slice());
 
 /** JSON-like values with everything else that the contract names, and strings of any code units. */
@@ -151,7 +151,7 @@ describe('the payload codec', () => {
 
   it('refuses cycles and bottomless nesting', () => {
     const cycle: Record<string, unknown> = { name: 'x' };
-    cycle['self'] = { back: cycle };
+    cycle.self = { back: cycle };
     expect(() => codec.encode(cycle, 'payload')).toThrow('payload.self.back is part of a cycle');
     const map = new Map<string, unknown>();
     map.set('me', map);

@@ -65,6 +65,19 @@ describe('the pool', () => {
     expect((await host.ended(spinner)).kind).toBe('succeeded');
   });
 
+  it('sends nothing more to a thread that has not read its last batch', async () => {
+    const host = await open();
+    const spinner = host.start('spin', 400);
+    await host.entered(spinner);
+    host.givesAgain = () => false;
+    expect((await host.run('noop')).kind).toBe('returned');
+    // Its slots are free, but nobody there takes anything.
+    expect(host.known(spinner).end).toBeUndefined();
+    expect(host.executor.capacity()).toBe(0);
+    await host.ended(spinner);
+    await host.until(() => host.executor.capacity() >= 4);
+  });
+
   it('takes back what was sent behind a handler that spins, and it never enters', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'tickwheel-'));
     const fd = openSync(join(directory, 'marks'), 'a');

@@ -95,20 +95,17 @@ export class Audit {
     return ((this.#states[seq] as number) & HELD_OPEN) !== 0 && this.#hasEnded(seq);
   }
 
-  /** Accepted tasks due by `untilMs` (epoch) whose handler has not ended. */
-  outstanding(untilMs: number): Uint32Array {
+  /**
+   * The first task from `fromSeq` on that was accepted, is due by `untilMs` (epoch) and whose
+   * handler has not ended. Asked again from where it was found, it costs one pass over all tasks.
+   */
+  nextOutstanding(untilMs: number, fromSeq: number): number | undefined {
     const untilOffset = untilMs - this.#originMs;
-    const found: number[] = [];
-    for (let seq = 0; seq < this.#states.length; seq += 1) {
+    for (let seq = fromSeq; seq < this.#states.length; seq += 1) {
       if (!this.#isAccepted(seq) || (this.#dueOffsets[seq] as number) > untilOffset) continue;
-      if (!this.#hasEnded(seq)) found.push(seq);
+      if (!this.#hasEnded(seq)) return seq;
     }
-    return Uint32Array.from(found);
-  }
-
-  /** Those of `outstanding` that are so still. */
-  stillOutstanding(seqs: Uint32Array): Uint32Array {
-    return seqs.filter((seq) => !this.#hasEnded(seq));
+    return undefined;
   }
 
   /** The verdict; `untilMs`: the end, epoch ms. One pass over all tasks. */

@@ -18,7 +18,7 @@ export interface SeenTask {
   readonly payload: unknown;
 }
 
-const POLL_MS = 50;
+const POLL_MS = 20;
 /** No handler has ended for so long: what is outstanding now is given up. */
 const STALLED_AFTER_MS = 10_000;
 const PAGE_TASKS = 1000;
@@ -48,10 +48,10 @@ export async function drain(
   const moved = stallDetector(clock, () => options.finishes() + audit.accepted + audit.rejected);
   while (creator.callsInFlight > 0 && moved()) await clock.sleep(POLL_MS);
   await clock.sleep(Math.max(0, untilMs - clock.now()));
-  let outstanding = audit.outstanding(untilMs);
-  while (outstanding.length > 0 && moved()) {
+  let outstanding = audit.nextOutstanding(untilMs, 0);
+  while (outstanding !== undefined && moved()) {
     await clock.sleep(POLL_MS);
-    outstanding = audit.stillOutstanding(outstanding);
+    outstanding = audit.nextOutstanding(untilMs, outstanding);
   }
 }
 

@@ -11,6 +11,9 @@ export class Applier {
   readonly #pruner: Pruner;
   /** Rows of the occurrences of the unit at hand, found when its guards were judged; 0: to be made. */
   #rows = new Uint32Array(16);
+  #endedCount = 0;
+  /** The row of the unit's `lastOccurrenceId`, when it is among the unit's occurrences. */
+  #lastRow = 0;
 
   constructor(records: Records, pruner: Pruner) {
     this.#records = records;
@@ -109,10 +112,10 @@ export class Applier {
       else records.writeTask(task, record);
     }
     if (task === 0) return;
-    const newlyEnded = this.#applyOccurrences(unit, task);
+    this.#applyOccurrences(unit, task);
     if (unit.task !== undefined) {
       const { record } = unit.task;
-      records.writeLast(task, record.id, record.lastOccurrenceId);
+      records.writeLast(task, record.id, record.lastOccurrenceId, this.#lastRow);
     }
     if (unit.attempts !== undefined) {
       for (const attempt of unit.attempts) {
@@ -125,7 +128,7 @@ export class Applier {
     } else if (wasEnded) {
       this.#pruner.noteRevived(task);
     } else {
-      for (let i = 0; i < newlyEnded; i++) this.#pruner.noteOccurrence(this.#rows[i]);
+      for (let i = 0; i < this.#endedCount; i++) this.#pruner.noteOccurrence(this.#rows[i]);
       const passed = lastBefore !== 0 && tasks.last(task) !== lastBefore;
       if (passed && !isLiveCode(occurrences.state(lastBefore))) {
         this.#pruner.noteOccurrence(lastBefore);
@@ -133,21 +136,23 @@ export class Applier {
     }
   }
 
-  /** Afterwards the first of `#rows`, as many as it says, are those that ended in this unit. */
-  #applyOccurrences(unit: Unit, task: number): number {
+  /** Afterwards the first of `#rows`, `#endedCount` of them, are those that ended in this unit. */
+  #applyOccurrences(unit: Unit, task: number): void {
     const records = this.#records;
+    const lastId = unit.task?.record.lastOccurrenceId;
     const changes = unit.occurrences;
-    let ended = 0;
-    if (changes === undefined) return ended;
+    this.#endedCount = 0;
+    this.#lastRow = 0;
+    if (changes === undefined) return;
     for (let i = 0; i < changes.length; i++) {
       const { record } = changes[i];
       let row = this.#rows[i];
       const wasLive = row === 0 || isLiveCode(records.occurrences.state(row));
       if (row === 0) row = records.addOccurrence(task, record);
       else records.writeOccurrence(row, record);
-      if (wasLive && isTerminal(record.state)) this.#rows[ended++] = row;
+      if (record.id === lastId) this.#lastRow = row;
+      if (wasLive && isTerminal(record.state)) this.#rows[this.#endedCount++] = row;
     }
-    return ended;
   }
 
   #applySettings(changes: NonNullable<Unit['settings']>): void {

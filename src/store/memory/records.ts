@@ -11,7 +11,7 @@
  */
 import { assert } from '../../core/assert.js';
 import type { AttemptRecord, OccurrenceRecord, TaskRecord, TaskView } from '../../core/model.js';
-import { occurrenceId } from '../../core/model.js';
+import { occurrenceId, parseOccurrenceId } from '../../core/model.js';
 import type { Setting } from '../store.js';
 import { isEndedCode, isLiveCode, KIND_CODE, KINDS, OCCURRENCE_STATES } from './codes.js';
 import { hashId, parseId } from './hex.js';
@@ -147,20 +147,21 @@ export class Records {
     this.#countTask(row, 1);
   }
 
-  /** Sets `lastOccurrenceId`; the occurrences of the same unit must be written. */
-  writeLast(row: number, taskId: string, lastId: string | undefined): void {
+  /**
+   * Sets `lastOccurrenceId`, when the task's occurrences are written. `hint` is the row of that occurrence, where
+   * the caller knows it.
+   */
+  writeLast(row: number, taskId: string, lastId: string | undefined, hint = 0): void {
     const { tasks } = this;
-    if (lastId === undefined) {
-      tasks.writeLast(row, 0, undefined);
+    if (lastId === undefined || hint !== 0) {
+      tasks.writeLast(row, hint, undefined);
       return;
     }
     const last = tasks.last(row);
     if (last !== 0 && this.occurrenceIdOf(last, taskId) === lastId) return;
-    let found = tasks.newest(row);
-    while (found !== 0 && this.occurrenceIdOf(found, taskId) !== lastId) {
-      found = this.occurrences.older(found);
-    }
-    tasks.writeLast(row, found, lastId);
+    const identity = parseOccurrenceId(lastId);
+    const own = identity !== undefined && identity.taskId === taskId;
+    tasks.writeLast(row, own ? this.findOccurrence(row, identity) : 0, lastId);
   }
 
   #countTask(row: number, by: number): void {
