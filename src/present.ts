@@ -143,6 +143,36 @@ export type Event = { [T in EventType]: EventOf<T> }[EventType];
 
 export type Open = (bytes: Uint8Array | undefined) => unknown;
 
+/** Stands for a value whose stored bytes cannot be read: one bad record must not hide the others of a list. */
+class Unreadable {
+  readonly error: unknown;
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+function reveal(open: Open, bytes: Uint8Array | undefined): unknown {
+  if (bytes === undefined) return undefined;
+  try {
+    return open(bytes);
+  } catch (error) {
+    return new Unreadable(error);
+  }
+}
+
+/** Of what cannot be read, reading the property throws the reason. */
+function guarded<T extends object>(presented: T, names: readonly (keyof T)[]): T {
+  for (const name of names) {
+    const value: unknown = presented[name];
+    if (!(value instanceof Unreadable)) continue;
+    const get = (): never => {
+      throw value.error;
+    };
+    Object.defineProperty(presented, name, { get, enumerable: true, configurable: true });
+  }
+  return presented;
+}
+
 function dateOf(ms: number | undefined): Date | undefined {
   return ms === undefined ? undefined : new Date(ms);
 }
@@ -178,12 +208,12 @@ function taskOptions(policies: Policies): TaskOptions {
 
 export function presentTask(view: TaskView, open: Open): Task {
   const { task } = view;
-  return {
+  const presented: Task = {
     id: task.id,
     tenant: task.tenant,
     handler: task.handler,
     handlerVersion: task.handlerVersion,
-    payload: open(task.payload),
+    payload: reveal(open, task.payload),
     schedule: task.schedule,
     options: taskOptions(task.policies),
     priority: task.priority,
@@ -197,10 +227,11 @@ export function presentTask(view: TaskView, open: Open): Task {
     endedAt: dateOf(task.endedAt),
     endReason: task.endReason,
   };
+  return guarded(presented, PAYLOAD);
 }
 
 export function presentOccurrence(record: OccurrenceRecord, open: Open): Occurrence {
-  return {
+  const presented: Occurrence = {
     id: record.id,
     taskId: record.taskId,
     tenant: record.tenant,
@@ -210,9 +241,9 @@ export function presentOccurrence(record: OccurrenceRecord, open: Open): Occurre
     attempt: record.attempt,
     failures: record.failures,
     crashes: record.crashes,
-    progress: open(record.progress),
-    result: open(record.result),
-    error: open(record.error) as StoredError | undefined,
+    progress: reveal(open, record.progress),
+    result: reveal(open, record.result),
+    error: reveal(open, record.error) as StoredError | undefined,
     reason: record.reason,
     count: record.count,
     untilAt: dateOf(record.untilAt),
@@ -221,20 +252,22 @@ export function presentOccurrence(record: OccurrenceRecord, open: Open): Occurre
     endedAt: dateOf(record.endedAt),
     redriveOf: record.redriveOf,
   };
+  return guarded(presented, OUTCOME);
 }
 
 export function presentAttempt(record: AttemptRecord, open: Open): Attempt {
-  return {
+  const presented: Attempt = {
     occurrenceId: record.occurrenceId,
     attempt: record.attempt,
     fencingToken: record.fencingToken,
     workerId: record.workerId,
     startedAt: dateOf(record.startedAt),
     endedAt: dateOf(record.endedAt),
-    progress: open(record.progress),
+    progress: reveal(open, record.progress),
     outcome: record.outcome,
-    error: open(record.error) as StoredError | undefined,
+    error: reveal(open, record.error) as StoredError | undefined,
   };
+  return guarded(presented, REPORTED);
 }
 
 /** All attempts, the newest included: it lives in its occurrence. */
@@ -273,10 +306,14 @@ export function presentEvent(event: TaskEvent, open: Open): Event {
   if (event.attempt !== undefined) presented.attempt = event.attempt;
   for (const [name, value] of Object.entries(details)) {
     if (DATES.has(name)) presented[name] = dateOf(value as number);
-    else presented[name] = ENCODED.has(name) ? open(value as Uint8Array) : value;
+    else presented[name] = ENCODED.has(name) ? reveal(open, value as Uint8Array) : value;
   }
-  return presented as unknown as Event;
+  return guarded(presented, OUTCOME) as unknown as Event;
 }
+
+const PAYLOAD = ['payload'] as const;
+const OUTCOME = ['progress', 'result', 'error'] as const;
+const REPORTED = ['progress', 'error'] as const;
 
 const DATES = new Set(['dueAt', 'retryAt', 'from', 'to']);
 const ENCODED = new Set(['progress', 'result', 'error']);

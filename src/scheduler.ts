@@ -662,7 +662,8 @@ async function executorOf(options: ResolvedOptions): Promise<Executor | undefine
   if (handlers instanceof URL) {
     // Only those who run threads load the pool.
     const { PoolExecutor } = await import('./execution/pool/pool.js');
-    return new PoolExecutor({ module: handlers, threads, concurrency });
+    const { maxPayloadBytes } = options;
+    return new PoolExecutor({ module: handlers, threads, concurrency, maxPayloadBytes });
   }
   return new InProcessExecutor({ handlers, slots: concurrency });
 }

@@ -1,5 +1,10 @@
 /** Values as stored bytes and back: the payload codec, and then the caller's own, if one was given. */
-import { InvalidArgumentError, type StoredError } from './core/errors.js';
+import {
+  InvalidArgumentError,
+  PayloadNotSerializableError,
+  type StoredError,
+  toStoredError,
+} from './core/errors.js';
 import { createPayloadCodec } from './execution/payload.js';
 import type { PayloadCodec } from './execution/executor.js';
 import type { StoredBytesCodec } from './options.js';
@@ -19,24 +24,42 @@ export class Values {
     return this.seal(this.codec.encode(value, what)) as Uint8Array;
   }
 
-  decode = (bytes: Uint8Array | undefined): unknown =>
-    bytes === undefined ? undefined : this.codec.decode(this.open(bytes) as Uint8Array);
-
-  encodeError = (error: StoredError): Uint8Array => {
-    try {
-      return this.encode(error, 'error');
-    } catch {
-      // An enormous message or stack: keep what identifies it.
-      const message = error.message.slice(0, 200);
-      return this.encode({ name: error.name.slice(0, 100), message }, 'error');
-    }
+  decode = (bytes: Uint8Array | undefined): unknown => {
+    if (bytes === undefined) return undefined;
+    return bytes.length === 0 ? LOST : this.codec.decode(this.open(bytes) as Uint8Array);
   };
 
-  /** Encoded bytes as the store gets them. */
+  /** Never throws: an attempt must be able to end. */
+  encodeError = (error: StoredError): Uint8Array => {
+    // An enormous message or stack, or one that the caller's codec refuses: keep what identifies it.
+    const short = { name: error.name.slice(0, 100), message: error.message.slice(0, 200) };
+    for (const candidate of [error, short, LOST]) {
+      try {
+        return this.encode(candidate, 'error');
+      } catch {}
+    }
+    return new Uint8Array(0);
+  };
+
+  /** Encoded bytes as the store gets them. @throws PayloadNotSerializableError */
   seal = (bytes: Uint8Array | undefined): Uint8Array | undefined =>
     bytes === undefined || this.#caller === undefined
       ? bytes
-      : bytesOf(this.#caller.encode(bytes), `payloadCodec '${this.#caller.id}' encode`);
+      : this.#sealed(this.#caller, bytes);
+
+  #sealed(caller: StoredBytesCodec, bytes: Uint8Array): Uint8Array {
+    let sealed: unknown;
+    try {
+      sealed = caller.encode(bytes);
+    } catch (error) {
+      const { message } = toStoredError(error);
+      throw new PayloadNotSerializableError(
+        `payloadCodec '${caller.id}' could not encode it: ${message}`,
+        { cause: error },
+      );
+    }
+    return bytesOf(sealed, `payloadCodec '${caller.id}' encode`);
+  }
 
   /** Stored bytes as the payload codec made them. */
   open = (bytes: Uint8Array | undefined): Uint8Array | undefined =>
@@ -44,6 +67,9 @@ export class Values {
       ? bytes
       : bytesOf(this.#caller.decode(bytes), `payloadCodec '${this.#caller.id}' decode`);
 }
+
+/** Stands for an error that could not be stored; kept as no bytes at all when even this cannot. */
+const LOST: StoredError = { name: 'Error', message: 'the error could not be stored' };
 
 function bytesOf(value: unknown, what: string): Uint8Array {
   if (value instanceof Uint8Array) return value;

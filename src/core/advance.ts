@@ -137,7 +137,9 @@ function catchUp(draft: Draft, occurrence: OccurrenceRecord): void {
       miss(draft, occurrence, passedTimes(draft, occurrence), 'catchupNone');
       return;
     case 'latest': {
-      const passed = passedTimes(draft, occurrence);
+      // One that is due at this very moment is the newest, though it is on time: one run, not two.
+      const dueMaxMs = Math.min(draft.facts.nowMs, awayUntilMs(draft));
+      const passed = passedTimes(draft, occurrence, Number.POSITIVE_INFINITY, dueMaxMs);
       if (passed.count === 1) startBesides(draft, asCatchup(draft, occurrence));
       else miss(draft, occurrence, withoutNewest(draft, occurrence, passed), 'catchupLatest');
       return;
@@ -182,11 +184,11 @@ function passedTimes(
   draft: Draft,
   occurrence: OccurrenceRecord,
   nominalMaxMs = Number.POSITIVE_INFINITY,
+  dueMaxMs = Math.min(draft.facts.nowMs, awayUntilMs(draft) - 1),
 ): Passed {
   const { schedule, anchorAt, taken, cursorAt } = draft.task;
   if (!isRecurring(schedule)) return { newestAt: occurrence.nominalAt, count: 1 };
   assert(cursorAt === occurrence.nominalAt, 'only the newest time taken has passed times after it');
-  const dueMaxMs = Math.min(draft.facts.nowMs, awayUntilMs(draft) - 1);
   const untilMs = Math.min(nominalMaxMs, dueMaxMs);
   const leftMax = (schedule.limit ?? Number.POSITIVE_INFINITY) - taken;
 

@@ -25,6 +25,8 @@ export interface DispatchOptions {
   readonly latestVersion: (handler: string) => number | undefined;
   /** An attempt entered its handler this late. */
   readonly onEntered: (latenessMs: number, ordinary: boolean) => void;
+  /** Progress that could not be sealed is dropped; the heartbeat counts. */
+  readonly onUnsealed: (error: unknown, occurrenceId: string) => void;
 }
 
 /** Renew a lease when a third of it has passed. */
@@ -226,8 +228,13 @@ export class Dispatch {
         if (report.progress === undefined) {
           return [run, { kind: 'renew', occurrenceId, token, leaseUntil }];
         }
-        const progress = this.#options.values.seal(report.progress);
-        return [run, { kind: 'progress', occurrenceId, token, leaseUntil, progress }];
+        try {
+          const progress = this.#options.values.seal(report.progress);
+          return [run, { kind: 'progress', occurrenceId, token, leaseUntil, progress }];
+        } catch (error) {
+          this.#options.onUnsealed(error, occurrenceId);
+          return [run, { kind: 'renew', occurrenceId, token, leaseUntil }];
+        }
       }
       default:
         this.runs.remove(run);
@@ -288,7 +295,7 @@ export class Dispatch {
       case 'returned':
         return { kind: 'returned', ...base };
       case 'succeeded':
-        return { kind: 'succeeded', ...base, atMs: report.atMs, result: this.#options.values.seal(report.result) };
+        return this.#succeeded(run, report);
       case 'failed': {
         if (run.abortWhy === 'shutdown') return { kind: 'released', ...base };
         const { atMs, unrecoverable, retryAfterMs } = report;
@@ -305,6 +312,29 @@ export class Dispatch {
       }
       default:
         return this.#lost(run, report);
+    }
+  }
+
+  /** A result that the caller's codec cannot seal fails the attempt, as one that cannot be encoded. */
+  #succeeded(run: ActiveRun, report: Extract<Report, { kind: 'succeeded' }>): AttemptEvent {
+    const { occurrenceId, token } = run;
+    const { atMs } = report;
+    const { values, random } = this.#options;
+    try {
+      const result = values.seal(report.result);
+      return { kind: 'succeeded', occurrenceId, token, atMs, result };
+    } catch (thrown) {
+      return {
+        kind: 'failed',
+        occurrenceId,
+        token,
+        atMs,
+        error: values.encodeError(toStoredError(thrown)),
+        timedOut: false,
+        unrecoverable: false,
+        retryAfterMs: undefined,
+        random01: random(),
+      };
     }
   }
 

@@ -183,6 +183,8 @@ export class Engine implements ClockParticipant {
       values: this.#options.values,
       report: (reports) => this.report(reports),
       latestVersion: parts.latestVersion,
+      onUnsealed: (error, occurrenceId) =>
+        this.#options.log.error({ err: error, occurrenceId }, 'progress could not be stored'),
       onEntered: (latenessMs, ordinary) => {
         // The histogram starts at 1.
         if (ordinary) this.#lateness.record(latenessMs + 1);

@@ -132,9 +132,11 @@ export class Timing {
   #drop(slot: number): void {
     const { near, backlog, lanes } = this.#options;
     const lane = near.lane(slot);
-    if (near.flags(slot) === IN_WHEEL) this.#wheel.cancel(near.handle(slot));
-    else if (near.flags(slot) === IN_BACKLOG) backlog.dropped(lane);
+    const where = near.flags(slot);
+    if (where === IN_WHEEL) this.#wheel.cancel(near.handle(slot));
     near.remove(slot);
+    // After the removal: only then does the backlog see that the entry is stale.
+    if (where === IN_BACKLOG) backlog.dropped(lane);
     lanes.release(lane);
   }
 

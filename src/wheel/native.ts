@@ -48,13 +48,16 @@ export const FAR = -2;
 /** A handle is generation × this + record index. */
 export const RECORDS_MAX = 2 ** 27;
 
+/** A compiled module, as the loader's types know it. */
+type Module = Extract<Awaited<Parameters<typeof instantiate>[0]>, object>;
+
 /** The part of the global that Node 20's types lack. */
 interface Compiler {
-  compile(bytes: Uint8Array): Promise<WebAssembly.Module>;
+  compile(bytes: Uint8Array): Promise<Module>;
 }
 const compiler = (globalThis as unknown as { WebAssembly: Compiler }).WebAssembly;
 
-const modules = new Map<string, Promise<WebAssembly.Module>>();
+const modules = new Map<string, Promise<Module>>();
 
 /**
  * A new instance; the module is read and compiled once a process. The debug build checks

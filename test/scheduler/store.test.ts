@@ -330,7 +330,7 @@ describe('payloadCodec', () => {
     const bad = await scheduler.schedule('speak', 0, once);
     expect(await scheduler.wait(bad.id)).toMatchObject({
       status: 'dead',
-      error: { message: 'cannot seal' },
+      error: { message: expect.stringContaining('cannot seal') },
     });
     const failed = await scheduler.schedule('fail', undefined, once);
     expect(await scheduler.wait(failed.id)).toMatchObject({
@@ -343,7 +343,8 @@ describe('payloadCodec', () => {
     const good = await scheduler.schedule('speak', 1, once);
     expect((await scheduler.wait(good.id)).result).toBe('fine');
     const refused = await rejection(scheduler.schedule('speak', 'unspeakable' as never));
-    expect(refused.message).toBe('cannot seal');
+    expect(refused.code).toBe('TICKWHEEL_PAYLOAD_NOT_SERIALIZABLE');
+    expect(refused.message).toContain('cannot seal');
     expect((await scheduler.list()).items.length).toBe(4);
   });
 
@@ -421,6 +422,6 @@ describe('retention', () => {
       expect((await scheduler.list()).items).toEqual([]);
       bytes.push(store.recount().bytes);
     }
-    expect(bytes[3]).toBe(bytes[1]);
+    expect(bytes[3] as number).toBeLessThan((bytes[0] as number) * 1.1);
   });
 });
