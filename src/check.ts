@@ -27,12 +27,10 @@ export function optionsOf<K extends string>(
 }
 
 export function textOf(value: unknown, what: string, lengthMax: number): string {
-  if (typeof value !== 'string' || value.length === 0 || value.length > lengthMax) {
-    const shown = typeof value === 'string' && value.length > 0 ? `${value.length} characters` : value;
-    if (typeof shown === 'string') {
-      throw new InvalidArgumentError(`${what} has ${shown}; allowed: a string of 1 to ${lengthMax}`);
-    }
-    refuse(what, value, `a string of 1 to ${lengthMax} characters`);
+  const allowed = `a string of 1 to ${lengthMax} characters`;
+  if (typeof value !== 'string' || value.length === 0) refuse(what, value, allowed);
+  if (value.length > lengthMax) {
+    throw new InvalidArgumentError(`${what} has ${value.length} characters; allowed: ${allowed}`);
   }
   return value;
 }

@@ -2,12 +2,13 @@
 import { refuse, textOf } from './check.js';
 import {
   IdempotencyConflictError,
-  InvalidArgumentError,
+  InvalidScheduleError,
   TickwheelError,
 } from './core/errors.js';
 import type { NewTask } from './core/event.js';
 import { anchorOf, firstNominal } from './core/schedule.js';
 import type { TaskView } from './core/model.js';
+import { describe } from './core/units.js';
 import type { Engine } from './engine/engine.js';
 import type { Outcome } from './engine/job.js';
 import { hashDefinition } from './execution/payload.js';
@@ -163,7 +164,11 @@ export class Creation {
 
   #assertFires(schedule: NewTask['schedule'], nowMs: number): void {
     if (firstNominal(schedule, anchorOf(schedule, nowMs), nowMs) === undefined) {
-      throw new InvalidArgumentError('the schedule has no time left: its endAt has passed');
+      const { endAt } = schedule as { endAt?: number };
+      throw new InvalidScheduleError(
+        `the schedule has no time left before its endAt ${describe(new Date(endAt ?? nowMs))}; ` +
+          'allowed: one that fires from now on',
+      );
     }
   }
 

@@ -332,9 +332,10 @@ export class Scheduler<H extends object = HandlerMap> {
     this.#assertUsable('wait');
     const { timeout, signal } = optionsOf(options, 'wait options', WAIT);
     const timeoutMs = timeout === undefined ? undefined : parseDurationMs(timeout, 'wait timeout');
+    const checkedSignal = signalOf(signal);
     const id = await this.#require(ref, 'wait');
     const { waiters, values } = this.#wiring;
-    const record = await waiters.wait(id, timeoutMs, signalOf(signal));
+    const record = await waiters.wait(id, timeoutMs, checkedSignal);
     return presentOccurrence(record, values.decode);
   }
 
@@ -564,6 +565,7 @@ export class Scheduler<H extends object = HandlerMap> {
   async setTenantLimits(tenant: string, limits: TenantLimits): Promise<void> {
     this.#assertUsable('setTenantLimits');
     textOf(tenant, 'tenant', 256);
+    if (limits === undefined) refuse('limits', limits, 'an object');
     const checked = tenantLimitsOf(limits, 'limits');
     const { engine } = this.#wiring;
     await this.#settings([limitsSetting(tenant, checked)], () =>
@@ -703,7 +705,8 @@ function scopeOf(target: unknown): Scope | undefined {
   const { tenant, handler } = target as { tenant?: unknown; handler?: unknown };
   if ((tenant === undefined) === (handler === undefined) || Object.keys(target).length !== 1) {
     throw new InvalidArgumentError(
-      'the target is neither a task id, { idempotencyKey }, { tenant } nor { handler }',
+      `the target has ${Object.keys(target).join(', ') || 'nothing'}; ` +
+        'allowed: a task id, { idempotencyKey, tenant? }, { tenant } or { handler }',
     );
   }
   return tenant === undefined

@@ -44,8 +44,8 @@ export function sleepOn(
   duration: number | string,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const ms = parseDurationMs(duration, 'sleep duration');
   return new Promise((resolve, reject) => {
+    const ms = parseDurationMs(duration, 'sleep duration');
     if (signal?.aborted) {
       reject(reasonOf(signal));
       return;

@@ -225,24 +225,37 @@ describe('jitter', () => {
 describe('a long absence', () => {
   it('costs a fixedRate arithmetic, whatever its limit', () => {
     const year = 365 * DAY;
-    const schedule = fixedRate({ every: 1, limit: 20_000_000_000 });
+    const schedule = fixedRate({ every: 1, limit: 40_000_000_000 });
     const trial = new Trial({ schedule }).awayTo(year);
-    expect(trial.history.slice(0, 1)).toEqual([`0 missed×${year - 1}(catchupLatest)`]);
-    expect(trial.in('ready').map(({ nominalAt }) => nominalAt)).toEqual([year - 1]);
-    expect(trial.task.taken).toBe(year + 1);
+    expect(trial.history).toEqual([
+      `0 missed×${year}(catchupLatest)`,
+      `${year} ready`,
+      `${year + 1} scheduled`,
+    ]);
+    expect(trial.task.taken).toBe(year + 2);
     const limited = new Trial({ schedule: fixedRate({ every: 1, limit: 5_000_000 }) });
     limited.awayTo(year);
     expect(limited.history).toEqual(['0 missed×4999999(catchupLatest)', '4999999 ready']);
   });
 
   it('of a year leaves a minutely cron with one run, and a count that stops at 1,000', () => {
-    const trial = new Trial({ schedule: cron('* * * * *') }).awayTo(365 * DAY);
+    const trial = new Trial({ schedule: cron('* * * * *') }).awayTo(365 * DAY + 1);
     expect(trial.history).toEqual([
       '60000 missed×1000(catchupLatest)',
-      `${365 * DAY - MINUTE} ready`,
-      `${365 * DAY} scheduled`,
+      `${365 * DAY} ready`,
+      `${365 * DAY + MINUTE} scheduled`,
     ]);
-    expect(trial.find(MINUTE).untilAt).toBe(365 * DAY - 2 * MINUTE);
+    expect(trial.find(MINUTE).untilAt).toBe(365 * DAY - MINUTE);
+  });
+
+  it('that ends just when a time is due gives one run, not two', () => {
+    const trial = new Trial({ schedule: fixedRate({ every: MINUTE }) }).awayTo(5 * MINUTE);
+    expect(trial.history).toEqual([
+      '0 missed×5(catchupLatest)',
+      '300000 ready',
+      '360000 scheduled',
+    ]);
+    expect(trial.find(5 * MINUTE).catchup).toBe(false);
   });
 
   it('of 101 minutes counts a minutely cron exactly', () => {

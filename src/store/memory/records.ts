@@ -34,25 +34,16 @@ export class Records {
 
   // What the indexes' comparisons look for.
   readonly #id = new Uint32Array(4);
-  readonly #rowId = new Uint32Array(4);
   #task = 0;
   #identity: OccurrenceIdentity = { generation: 0, kind: 'nominal', ordinal: 0 };
   #tenant = '';
   #key = '';
 
-  readonly #byId = new RowIndex(
-    (row) => {
-      this.tasks.idWords(row, this.#rowId);
-      return hashId(this.#rowId);
-    },
-    (row) => this.tasks.isId(row, this.#id),
-  );
-  readonly #byIdentity = new RowIndex(
-    (row) => this.#hashOfOccurrence(row),
-    (row) => this.occurrences.isIdentity(row, this.#task, this.#identity),
+  readonly #byId = new RowIndex((row) => this.tasks.isId(row, this.#id));
+  readonly #byIdentity = new RowIndex((row) =>
+    this.occurrences.isIdentity(row, this.#task, this.#identity),
   );
   readonly #byKey = new RowIndex(
-    (row) => hashKey(this.#tenantOf(row), this.pools.blobs.getText(this.tasks.key(row)) as string),
     (row) =>
       this.#tenantOf(row) === this.#tenant &&
       this.pools.blobs.isText(this.tasks.key(row), this.#key),

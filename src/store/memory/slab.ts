@@ -9,7 +9,7 @@ import { assert } from '../../core/assert.js';
 
 export const ROW_BITS = 12;
 export const ROW_MASK = (1 << ROW_BITS) - 1;
-/** Row numbers have 27 bits: an index slot holds a row and 5 bits of its hash (row-index.ts). */
+/** Row numbers have 27 bits, as the slots of blobs do. */
 export const ROWS_MAX = 2 ** 27 - 1;
 
 export class Slab {
