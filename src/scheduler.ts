@@ -164,7 +164,7 @@ export class Scheduler<H extends object = HandlerMap> {
       onError: (error, source) => tellError(options, error, source),
     });
     const waiters = new Waiters(session, clock);
-    hub.tap((event) => waiters.heard(event));
+    hub.tap((taskId) => waiters.heard(taskId));
     // The host is given before the scheduler exists; handlers call it only after `start`.
     const late: { scheduler?: Scheduler; engine?: Engine } = {};
     await executor?.open({
@@ -483,14 +483,20 @@ export class Scheduler<H extends object = HandlerMap> {
    */
   async pause(target: TaskRef | Scope): Promise<void> {
     this.#assertUsable('pause');
+    const { engine, options } = this.#wiring;
     const scope = scopeOf(target);
     if (scope === undefined) {
       const id = await this.#require(target as TaskRef, 'pause');
       this.#done(await this.#submit(id, { kind: 'pause' }), id, 'pause');
+      await engine.startsEnded((run) => run.active.id === id);
       return;
     }
-    const { engine, options } = this.#wiring;
-    await this.#settings([pauseSetting(scope, options.clock.now())], () => engine.scopes.pause(scope));
+    await this.#settings([pauseSetting(scope, options.clock.now())], () =>
+      engine.scopes.pause(scope),
+    );
+    await engine.startsEnded(({ item }) =>
+      'tenant' in scope ? item.tenant === scope.tenant : item.handler === scope.handler,
+    );
   }
 
   /** Times that passed meanwhile follow the catch-up policy. @throws TaskNotFoundError, TaskEndedError */

@@ -1,22 +1,10 @@
 /** Those who wait for the end of a task's latest occurrence. */
 import { sleepOn } from './clock/system.js';
 import type { Clock } from './clock/clock.js';
-import type { TaskEvent } from './core/effect.js';
 import { TaskNotFoundError, WaitTimeoutError } from './core/errors.js';
 import { SUPERSEDED } from './core/ending.js';
 import { isTerminal, type OccurrenceRecord, type TaskView } from './core/model.js';
 import type { StoreSession } from './store/store.js';
-
-/** Events after which the latest occurrence may have ended, or be another one. */
-const TELLING = new Set([
-  'scheduled',
-  'succeeded',
-  'deadLettered',
-  'quarantined',
-  'cancelled',
-  'skipped',
-  'missed',
-]);
 
 interface Waiter {
   readonly look: () => void;
@@ -33,10 +21,10 @@ export class Waiters {
     this.#clock = clock;
   }
 
-  /** Something happened to a task, and is durable. */
-  heard(event: TaskEvent): void {
-    if (this.#byTask.size === 0 || !TELLING.has(event.type)) return;
-    for (const waiter of this.#byTask.get(event.taskId) ?? []) waiter.look();
+  /** A task was changed, and the change is durable. */
+  heard(taskId: string): void {
+    if (this.#byTask.size === 0) return;
+    for (const waiter of this.#byTask.get(taskId) ?? []) waiter.look();
   }
 
   /** Nobody will be heard any more. */

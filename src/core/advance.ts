@@ -7,7 +7,7 @@
 import { assert, unreachable } from './assert.js';
 import { newestCronMs } from './cron.js';
 import type { Draft } from './draft.js';
-import { end, goesOn, hold, isBlocked, isHeld, isPlanned } from './ending.js';
+import { end, goesOn, hold, isBlocked, isHeld, isLetThrough, isPlanned } from './ending.js';
 import type { OccurrenceRecord } from './model.js';
 import { requestCancel } from './running.js';
 import { jitterOf, newestNominal, nextNominal, type Schedule } from './schedule.js';
@@ -294,14 +294,15 @@ function waitInTurn(draft: Draft, occurrence: OccurrenceRecord): void {
  * what was triggered or redriven keeps its place. Those that wait go first, so that no end here lets them through.
  */
 function cancelOthers(draft: Draft, occurrence: OccurrenceRecord): void {
-  const others = draft.live.filter((other) => other.id !== occurrence.id);
+  const others = draft.live.filter(({ id }) => id !== occurrence.id);
+  const letThrough = others.filter(({ state }) => isLetThrough(state));
   for (const other of others) {
     if (other.waiting && other.kind === 'nominal') skip(draft, other, 'overlap');
   }
-  for (const other of others) {
+  for (const other of letThrough) {
     if (other.state === 'running') requestCancel(draft, other, 'overlap');
     else if (other.state === 'ready' && other.attempt === 0) skip(draft, other, 'overlap');
-    else if (other.state === 'ready' || other.state === 'retry-wait') {
+    else if (other.state !== 'cancel-requested') {
       end(draft, other, 'cancelled', { reason: 'overlap' });
     }
   }

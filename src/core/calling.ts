@@ -4,6 +4,7 @@ import { Draft } from './draft.js';
 import {
   createSequence,
   drop,
+  EXHAUSTED,
   end,
   isBlocked,
   isDroppable,
@@ -65,8 +66,8 @@ export function createTask(made: NewTask, facts: Facts): Draft {
  * @throws InvalidScheduleError
  */
 function createFirst(draft: Draft, nowMs: number): void {
-  const { schedule } = draft.task;
-  const firstAt = firstOf(draft, nowMs);
+  const { schedule, anchorAt } = draft.task;
+  const firstAt = firstOf(schedule, anchorAt, nowMs);
   if (schedule.kind === 'once') {
     const dueAt = Math.max(firstAt, nowMs);
     draft.create({ kind: 'nominal', ordinal: firstAt, nominalAt: firstAt, dueAt });
@@ -74,8 +75,8 @@ function createFirst(draft: Draft, nowMs: number): void {
   else createNominal(draft, firstAt);
 }
 
-function firstOf({ task }: Draft, nowMs: number): number {
-  const firstAt = firstNominal(task.schedule, task.anchorAt, nowMs);
+function firstOf(schedule: Schedule, anchorAt: number, nowMs: number): number {
+  const firstAt = firstNominal(schedule, anchorAt, nowMs);
   if (firstAt === undefined) {
     throw new InvalidScheduleError('the schedule has no time left: its endAt has passed');
   }
@@ -92,6 +93,7 @@ function assertOpen(draft: Draft, call: string): void {
   }
 }
 
+/** @throws TaskEndedError, VersionConflictError, InvalidScheduleError; nothing is changed then */
 export function updateTask(
   draft: Draft,
   patch: TaskPatch,
@@ -104,9 +106,13 @@ export function updateTask(
       `update: task ${task.id} is at version ${task.version}, not at ${expectedVersion}`,
     );
   }
+  const { schedule, handlerVersion } = patch;
+  const { nowMs } = draft.facts;
+  // One that is over is refused before anything is changed.
+  if (schedule !== undefined) firstOf(schedule, anchorOf(schedule, nowMs), nowMs);
   draft.changeTask({ ...patch, version: task.version + 1 });
-  if (patch.handlerVersion !== undefined) pinVersion(draft, patch.handlerVersion);
-  if (patch.schedule !== undefined) reschedule(draft, patch.schedule);
+  if (handlerVersion !== undefined) pinVersion(draft, handlerVersion);
+  if (schedule !== undefined) reschedule(draft, schedule, nowMs);
   // Under the new policies, and without what was dropped, one that waited may start.
   releaseWaiting(draft);
 }
@@ -120,8 +126,7 @@ function pinVersion(draft: Draft, handlerVersion: number): void {
 }
 
 /** Begins a new generation: what the old one planned and has not started is dropped. */
-function reschedule(draft: Draft, schedule: Schedule): void {
-  const { nowMs } = draft.facts;
+function reschedule(draft: Draft, schedule: Schedule, nowMs: number): void {
   for (const occurrence of draft.live.slice()) {
     if (isDroppable(occurrence)) drop(draft, occurrence, SUPERSEDED);
   }
@@ -133,8 +138,7 @@ function reschedule(draft: Draft, schedule: Schedule): void {
     endReason: undefined,
   });
   // fixedDelay: while one is live, its end starts the new generation.
-  if (schedule.kind === 'fixedDelay' && draft.live.some(isPlanned)) firstOf(draft, nowMs);
-  else createFirst(draft, nowMs);
+  if (schedule.kind !== 'fixedDelay' || !draft.live.some(isPlanned)) createFirst(draft, nowMs);
 }
 
 /** Nothing of the task starts again; what runs is asked to stop. Nothing to do when it has ended. */
@@ -180,6 +184,11 @@ export function pauseTask(draft: Draft): void {
   assertOpen(draft, 'pause');
   if (draft.task.state === 'paused') return;
   draft.changeTask({ state: 'paused', pausedAt: draft.facts.nowMs });
+  for (const occurrence of draft.live.slice()) {
+    // Triggered during an earlier pause, so before this one, which holds it (isHeld).
+    const { kind, catchup, state } = occurrence;
+    if (kind === 'trigger' && catchup) draft.move(occurrence, state, { catchup: false });
+  }
   draft.tell('paused', undefined);
 }
 
@@ -239,12 +248,12 @@ export function redrive(draft: Draft, dead: OccurrenceRecord): void {
     throw new TaskEndedError(`redrive: task ${task.id} was cancelled`);
   }
   const ordinal = task.extras + 1;
-  draft.changeTask({
-    extras: ordinal,
-    ...(task.state === 'completed'
-      ? { state: 'active', endedAt: undefined, endReason: undefined }
-      : {}),
-  });
+  draft.changeTask({ extras: ordinal });
+  if (task.state === 'completed') {
+    // A schedule that was stopped stays so: this run is all there is.
+    const endReason = task.endReason === EXHAUSTED ? EXHAUSTED : undefined;
+    draft.changeTask({ state: 'active', endedAt: undefined, endReason });
+  }
   const made = draft.create({
     kind: 'redrive',
     ordinal,

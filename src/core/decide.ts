@@ -41,13 +41,32 @@ export function decide(
   event: CoreEvent,
   facts: Facts,
 ): Decision | undefined {
+  const draft = draftOf(view, event, facts);
+  return decideOn(draft, event) ? draft.decision() : undefined;
+}
+
+/** Where the decisions of one turn on one task begin. */
+export function draftOf(view: TaskView | undefined, event: CoreEvent, facts: Facts): Draft {
   if (event.kind === 'create') {
     assert(view === undefined, 'a task is created once');
-    return createTask(event.task, facts).decision();
+    return createTask(event.task, facts);
   }
   assert(view !== undefined, 'only `create` needs no task');
-  const draft = new Draft(view.task, view.live, facts);
+  return new Draft(view.task, view.live, facts);
+}
+
+/**
+ * As `decide`, on a draft that earlier events of the same turn may have changed: several events are then one
+ * change of each record.
+ * @returns false when there was nothing to do
+ * @throws as `decide`; the draft is as it was before
+ */
+export function decideOn(draft: Draft, event: CoreEvent): boolean {
+  const movesBefore = draft.moves;
+  draft.subject = undefined;
   switch (event.kind) {
+    case 'create':
+      return true;
     case 'update':
       updateTask(draft, event.patch, event.expectedVersion);
       break;
@@ -94,10 +113,5 @@ export function decide(
     default:
       return unreachable(event);
   }
-  const nothing =
-    !draft.taskChanged &&
-    draft.changed.length === 0 &&
-    !draft.remove &&
-    draft.subject === undefined;
-  return nothing ? undefined : draft.decision();
+  return draft.moves > movesBefore || draft.remove || draft.subject !== undefined;
 }

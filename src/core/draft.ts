@@ -53,6 +53,8 @@ export class Draft {
   live: OccurrenceRecord[];
   readonly facts: Facts;
   taskChanged = false;
+  /** Counts what was done so far: whether an event did anything. */
+  moves = 0;
   /** True while those that waited are being released: one release at a time, however deep it reaches. */
   releasing = false;
   subject: OccurrenceRecord | undefined;
@@ -78,9 +80,14 @@ export class Draft {
     return this.#task;
   }
 
+  /** The task as it stands now. */
+  view(): TaskView {
+    return { task: this.task, live: this.live };
+  }
+
   decision(): Decision {
     return {
-      view: { task: this.task, live: this.live },
+      view: this.view(),
       taskChanged: this.taskChanged,
       changed: this.changed,
       attempts: this.attempts,
@@ -101,6 +108,7 @@ export class Draft {
 
   /** The task's record, to be written to: a copy of our own. Several changes in one decision are one revision. */
   ownTask(): Mutable<TaskRecord> {
+    this.moves++;
     if (!this.taskChanged) {
       this.#task = copyOfTask(this.task);
       this.#task.revision++;
@@ -171,6 +179,7 @@ export class Draft {
     const index = indexOfId(this.changed, occurrence.id);
     // Several moves in one decision are one change of the record: one copy, one revision.
     const next = index >= 0 ? this.changed[index]! : copyOfOccurrence(occurrence);
+    this.moves++;
     // By the record as it stands: an older one in the caller's hands must not undo what came after it.
     assertMove(next.state, to);
     if (index < 0) {
@@ -218,6 +227,7 @@ export class Draft {
     occurrence: OccurrenceRecord | undefined,
     details: TaskEventDetails = {},
   ): void {
+    if (this.facts.tells?.(type) === false) return;
     this.effects.push({
       kind: 'tell',
       event: {

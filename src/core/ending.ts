@@ -9,7 +9,7 @@ type EndState = 'succeeded' | 'dead' | 'quarantined' | 'cancelled' | 'skipped' |
 /** An occurrence that its own task's update dropped: no outcome of the task, nobody is told. */
 export const SUPERSEDED = 'superseded';
 /** `endReason` of a task that `onExhausted: 'stop'` stopped; from then on it only waits for what still lives. */
-const EXHAUSTED = 'exhausted';
+export const EXHAUSTED = 'exhausted';
 
 /** Ends an occurrence, now unless `patch` says when, and does all that follows from it. */
 export function end(
@@ -63,19 +63,13 @@ function tellEnd(draft: Draft, ended: OccurrenceRecord, state: EndState): void {
   }
 }
 
-/**
- * The end of the newest occurrence is what a task's status goes by when nothing of it lives, also when an older one
- * ends after it. A skipped one says nothing: the one it was skipped for will.
- */
-function noteLastEnd(draft: Draft, { id, state }: OccurrenceRecord): void {
-  const { lastEnd, lastOccurrenceId } = draft.task;
-  if (id !== lastOccurrenceId) {
-    if (state === 'skipped') return;
-    const isDecided = lastEnd !== undefined && lastEnd !== 'skipped';
-    const newestHasEnded = lastOccurrenceId !== undefined && !draft.find(lastOccurrenceId);
-    if (isDecided && newestHasEnded) return;
-  }
-  if (lastEnd !== state) draft.ownTask().lastEnd = state;
+/** What the task's status goes by when nothing of it lives. A skipped one says nothing: the one it was skipped for will. */
+function noteLastEnd(draft: Draft, { state, kind }: OccurrenceRecord): void {
+  const { lastEnd, endReason } = draft.task;
+  if (state === 'skipped' || lastEnd === state) return;
+  // One that was stopped is failed, however those end that had started; a redrive may make that good.
+  if (endReason === EXHAUSTED && kind !== 'redrive') return;
+  draft.ownTask().lastEnd = state;
 }
 
 function isOpen({ state }: TaskRecord): boolean {
@@ -151,7 +145,7 @@ export function drop(draft: Draft, occurrence: OccurrenceRecord, reason: string)
 }
 
 /** Let through by overlap and not ended. */
-function isLetThrough(state: OccurrenceState): boolean {
+export function isLetThrough(state: OccurrenceState): boolean {
   return (
     state === 'ready' ||
     state === 'running' ||

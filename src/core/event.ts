@@ -1,4 +1,5 @@
 /** What happened: everything that `decide` can be told about one task. Times are epoch milliseconds. */
+import type { TaskEventType } from './effect.js';
 import type { OccurrenceRecord, Policies } from './model.js';
 import type { Schedule } from './schedule.js';
 
@@ -112,4 +113,6 @@ export interface Facts {
   readonly awayUntilMs: number;
   /** The highest version of a handler that this process has; undefined for a producer. */
   readonly latestVersion: (handler: string) => number | undefined;
+  /** Whether anybody would be told an event of this type; absent: yes. */
+  readonly tells?: (type: TaskEventType) => boolean;
 }

@@ -2,7 +2,7 @@
 import { ttlPassed } from './advance.js';
 import { assert, unreachable } from './assert.js';
 import type { Draft, OccurrencePatch } from './draft.js';
-import { end, isHeld, isRunning } from './ending.js';
+import { end, isHeld, isRunning, releaseWaiting } from './ending.js';
 import { LeaseLostError } from './errors.js';
 import type { AttemptEvent, ClaimEvent } from './event.js';
 import type { AttemptOutcome, OccurrenceRecord } from './model.js';
@@ -158,13 +158,21 @@ function retryAt(
   draft.keepAttempt(occurrence, patch.outcome, patch.error, endedAt);
   const next = draft.move(occurrence, 'retry-wait', { ...patch, dueAt, leaseUntil: undefined });
   draft.tell('retrying', next, { error: patch.error, retryAt: dueAt });
+  // A pause holds the retry, but not what was triggered during it and waited behind this attempt.
+  releaseWaiting(draft);
+}
+
+/** running → ready: it will be claimed again. */
+function giveBack(draft: Draft, occurrence: OccurrenceRecord, patch: OccurrencePatch): void {
+  draft.move(occurrence, 'ready', patch).leaseUntil = undefined;
+  releaseWaiting(draft);
 }
 
 /** Back to ready, as if the claim had not been; only the token stays spent. */
 function returned(draft: Draft, occurrence: OccurrenceRecord): void {
   const attempt = occurrence.attempt - 1;
   if (occurrence.state === 'cancel-requested') end(draft, occurrence, 'cancelled', { attempt });
-  else draft.move(occurrence, 'ready', { attempt, leaseUntil: undefined });
+  else giveBack(draft, occurrence, { attempt });
 }
 
 function uncharged(
@@ -178,8 +186,7 @@ function uncharged(
   const outcome: AttemptOutcome = event.kind === 'suspected' ? 'crashed' : 'released';
   draft.keepAttempt(occurrence, outcome, error, nowMs);
   const displacements = occurrence.displacements + (event.kind === 'displaced' ? 1 : 0);
-  draft.move(occurrence, 'ready', {
-    leaseUntil: undefined,
+  giveBack(draft, occurrence, {
     outcome,
     error,
     displacements,
@@ -207,8 +214,7 @@ function orphaned(
     return;
   }
   draft.keepAttempt(occurrence, 'crashed', event.error, nowMs);
-  draft.move(occurrence, 'ready', {
-    leaseUntil: undefined,
+  giveBack(draft, occurrence, {
     outcome: 'crashed',
     error: event.error,
     deaths,

@@ -32,7 +32,7 @@ export const MOVES: readonly Move[] = [
   { from: 'ready', to: 'skipped', guard: 'revision', covers: 'silent loss' },
   { from: 'ready', to: 'missed', guard: 'revision', covers: 'silent loss' },
   { from: 'ready', to: 'cancelled', guard: 'revision', covers: 'cancel against claim' },
-  { from: 'ready', to: 'ready', guard: 'revision', covers: 'another handler version pinned' },
+  { from: 'ready', to: 'ready', guard: 'revision', covers: 'another version pinned' },
   { from: 'ready', to: 'running', guard: 'token', covers: 'double claim' },
   { from: 'retry-wait', to: 'cancelled', guard: 'revision', covers: 'cancel against claim' },
   { from: 'retry-wait', to: 'ready', guard: 'due', covers: 'early retry' },

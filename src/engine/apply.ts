@@ -31,6 +31,13 @@ function isOpen(task: TaskRecord): boolean {
   return task.state === 'active' || task.state === 'paused';
 }
 
+/** It stood in the wheel or the backlog, and does so still unless this turn admitted it. */
+function wasTimed({ viewBefore, admittedId }: Change, id: string): boolean {
+  if (viewBefore === undefined || admittedId === id) return false;
+  const before = viewBefore.live.find((occurrence) => occurrence.id === id);
+  return before !== undefined && isTimed(viewBefore.task, before);
+}
+
 export class Apply {
   readonly #parts: EngineParts;
   readonly #fail: (error: unknown) => void;
@@ -87,36 +94,39 @@ export class Apply {
     const refused = new Set(refusals.map((refusal) => batch.changes[refusal.unit]));
     for (const change of batch.changes) {
       if (refused.has(change)) this.#takeBack(batch, change);
-      else this.#applyChange(change, batch.facts.nowMs);
+      else this.#applyChange(change, batch);
     }
-    this.#abortRuns(batch, refused);
     for (const active of batch.reloaded) this.#placeAll(active);
     for (const active of batch.touched) this.#parts.working.release(active, false);
   }
 
-  #applyChange(change: Change, nowMs: number): void {
-    const { active, taskBefore } = change;
-    const { working, pruning, admission } = this.#parts;
-    const task = active.view?.task;
+  #applyChange(change: Change, batch: Batch): void {
+    const { active, draft, taskBefore } = change;
+    const { working, pruning } = this.#parts;
+    const { nowMs } = batch.facts;
+    const { task } = draft;
     active.change = undefined;
-    if (task === undefined) return;
-    const isNew = taskBefore === undefined;
-    if (change.removed || (!isOpen(task) && (isNew || isOpen(taskBefore)))) {
-      if (!change.removed || (taskBefore !== undefined && isOpen(taskBefore))) {
-        admission.closed(task.tenant);
-      }
-    } else if (!isNew && isOpen(task) && !isOpen(taskBefore)) {
-      admission.opened(task.tenant);
-    }
+    active.view = draft.view();
+    this.#count(taskBefore, task);
     let dueAtOnce = false;
-    for (const { record, expected } of change.occurrences) {
+    for (const record of draft.changed) {
       if (isTerminal(record.state)) pruning.noteEnd(nowMs);
-      dueAtOnce = this.#placeTimed(task, record, expected > 0, nowMs) || dueAtOnce;
+      dueAtOnce = this.#placeTimed(task, record, wasTimed(change, record.id), nowMs) || dueAtOnce;
     }
     const moved =
-      !isNew && (taskBefore.state !== task.state || taskBefore.priority !== task.priority);
-    if (moved) this.#placeAll(active);
+      taskBefore !== undefined &&
+      (taskBefore.state !== task.state || taskBefore.priority !== task.priority);
+    if (moved && isOpen(task)) this.#placeAll(active);
+    if (draft.effects.length > 0) this.#abortRuns(change, batch);
     working.release(active, dueAtOnce);
+  }
+
+  /** Keeps the count of tasks that have not ended; a new one was counted when it was admitted. */
+  #count(before: TaskRecord | undefined, task: TaskRecord): void {
+    const { admission } = this.#parts;
+    const wasOpen = before === undefined || isOpen(before);
+    if (wasOpen && !isOpen(task)) admission.closed(task.tenant);
+    else if (!wasOpen && isOpen(task)) admission.opened(task.tenant);
   }
 
   /** Into the wheel, or out of it. True when it is due already. */
@@ -153,15 +163,12 @@ export class Apply {
     }
   }
 
-  #abortRuns(batch: Batch, refused: ReadonlySet<Change | undefined>): void {
-    const { dispatch } = this.#parts;
-    for (const [index, effect] of batch.effects.entries()) {
-      const change = batch.effectOf[index];
-      if (effect.kind !== 'abort' || change === undefined || refused.has(change)) continue;
-      const run = change.active.runs.find((other) => other.token === effect.token);
-      if (run !== undefined) {
-        dispatch?.abort(run, effect.why, effect.message, batch.monotonicMs);
-      }
+  #abortRuns({ active, draft }: Change, batch: Batch): void {
+    for (const effect of draft.effects) {
+      if (effect.kind !== 'abort') continue;
+      const run = active.runs.find((other) => other.token === effect.token);
+      if (run === undefined) continue;
+      this.#parts.dispatch?.abort(run, effect.why, effect.message, batch.monotonicMs);
     }
   }
 
@@ -193,7 +200,6 @@ export class Apply {
     const { inbox, clock } = this.#parts;
     for (const { job } of batch.answers) job.group.settle(job.index, { kind: 'failed', error });
     batch.answers.length = 0;
-    batch.effects.length = 0;
     for (const change of batch.changes) this.#restore(change);
     const reloads = batch.changes.filter((change) => change.taskBefore !== undefined);
     batch.changes.length = 0;
@@ -219,10 +225,7 @@ export class Apply {
     commit: Commit | undefined,
     refusals: readonly Refusal[] = [],
   ): void {
-    if (batch.answers.length === 0 && batch.effects.length === 0) {
-      if (commit !== undefined) this.#lastDurable = commit.durable;
-      return;
-    }
+    if (commit === undefined && batch.answers.length === 0) return;
     const durable = commit?.durable ?? this.#lastDurable;
     this.#lastDurable = durable;
     this.unsettled++;
@@ -240,10 +243,14 @@ export class Apply {
   }
 
   #settle(batch: Batch, refusals: readonly Refusal[]): void {
+    const { hub } = this.#parts;
     const refusedBy = new Map(refusals.map((refusal) => [batch.changes[refusal.unit], refusal]));
-    for (const [index, effect] of batch.effects.entries()) {
-      if (effect.kind !== 'tell' || refusedBy.has(batch.effectOf[index])) continue;
-      this.#parts.hub.tell(effect.event);
+    for (const change of batch.changes) {
+      if (refusedBy.has(change)) continue;
+      for (const effect of change.draft.effects) {
+        if (effect.kind === 'tell') hub.tell(effect.event);
+      }
+      hub.changed(change.active.id);
     }
     for (const { job, change, outcome } of batch.answers) {
       const refusal = change === undefined ? undefined : refusedBy.get(change);
@@ -252,6 +259,8 @@ export class Apply {
         job.group.settle(job.index, { kind: 'held', holder: refusal.holder as string });
       } else {
         // Another writer was first: decide again on what it left.
+        const { failure } = this.#parts;
+        if (failure !== undefined) job.group.settle(job.index, { kind: 'failed', error: failure });
         this.#parts.inbox.addJob(job);
         this.#parts.wake();
       }

@@ -1,9 +1,8 @@
 /** What one turn of the loop decides, collected into one commit. */
-import { decide } from '../core/decide.js';
-import type { Decision } from '../core/draft.js';
-import type { Effect } from '../core/effect.js';
+import { decideOn, draftOf } from '../core/decide.js';
+import type { Draft } from '../core/draft.js';
 import type { CoreEvent, Facts } from '../core/event.js';
-import type { AttemptRecord, OccurrenceRecord, TaskRecord, TaskView } from '../core/model.js';
+import type { OccurrenceRecord, TaskRecord, TaskView } from '../core/model.js';
 import type { Guarded, Setting, Unit } from '../store/store.js';
 import type { Redo } from './inbox.js';
 import type { Job, Outcome } from './job.js';
@@ -12,16 +11,15 @@ import type { ActiveTask } from './working-set.js';
 /** All that a turn changes of one task; stands or falls as one unit of the commit. */
 export class Change {
   readonly active: ActiveTask;
-  /** Revision of the stored task; undefined when the task itself does not change. */
-  taskExpected: number | undefined;
-  readonly occurrences: { record: OccurrenceRecord; expected: number }[] = [];
-  readonly attempts: AttemptRecord[] = [];
-  removed = false;
+  readonly draft: Draft;
   /** As it stood before this turn; undefined when the turn creates it. */
   readonly viewBefore: TaskView | undefined;
+  /** The occurrence that came due in this turn: timing has let it go. */
+  admittedId: string | undefined;
 
-  constructor(active: ActiveTask) {
+  constructor(active: ActiveTask, draft: Draft) {
     this.active = active;
+    this.draft = draft;
     this.viewBefore = active.view;
   }
 
@@ -29,43 +27,21 @@ export class Change {
     return this.viewBefore?.task;
   }
 
-  add(decision: Decision): void {
-    if (decision.taskChanged && this.taskExpected === undefined) {
-      this.taskExpected = decision.view.task.revision - 1;
-    }
-    for (const record of decision.changed) this.#put(record);
-    for (const attempt of decision.attempts) this.attempts.push(attempt);
-    if (decision.remove) this.removed = true;
-  }
-
-  /** Several changes of a record in one turn are one put, guarded by the revision before the first. */
-  #put(record: OccurrenceRecord): void {
-    for (const change of this.occurrences) {
-      if (change.record.id === record.id) {
-        change.record = record;
-        return;
-      }
-    }
-    this.occurrences.push({ record, expected: record.revision - 1 });
-  }
-
+  /** A turn changes a record once, whatever happened to it, so the revision before is one less. */
   unit(): Unit {
-    const { active } = this;
-    if (this.removed) return { taskId: active.id, remove: { revision: this.taskBefore?.revision ?? 0 } };
-    return {
-      taskId: active.id,
-      ...(this.taskExpected === undefined
-        ? {}
-        : {
-            task: {
-              record: active.view?.task as TaskRecord,
-              expected: this.taskExpected,
-            } satisfies Guarded<TaskRecord>,
-          }),
-      occurrences: this.occurrences,
-      attempts: this.attempts,
-    };
+    const { draft } = this;
+    const taskId = this.active.id;
+    if (draft.remove) return { taskId, remove: { revision: this.taskBefore?.revision ?? 0 } };
+    const occurrences = draft.changed.map(guarded);
+    const { attempts } = draft;
+    return draft.taskChanged
+      ? { taskId, task: guarded(draft.task), occurrences, attempts }
+      : { taskId, occurrences, attempts };
   }
+}
+
+function guarded<T extends { readonly revision: number }>(record: T): Guarded<T> {
+  return { record, expected: record.revision - 1 };
 }
 
 /** A job that was decided, and what to tell its caller when its change is durable. */
@@ -87,10 +63,6 @@ export class Batch {
   readonly touched: ActiveTask[] = [];
   /** Tasks read again: all that lives of them is to be placed anew. */
   readonly reloaded: ActiveTask[] = [];
-  /** Effects in the order decided, each with the change it belongs to. */
-  readonly effects: Effect[] = [];
-  readonly effectOf: Change[] = [];
-
   constructor(facts: Facts, monotonicMs: number) {
     this.facts = facts;
     this.monotonicMs = monotonicMs;
@@ -102,32 +74,28 @@ export class Batch {
 
   /**
    * Lets `decide` judge the event on the task as it stands in this turn.
-   * @returns undefined when there was nothing to do
+   * @returns false when there was nothing to do
    * @throws what `decide` throws; nothing is changed then
    */
-  decide(active: ActiveTask, event: CoreEvent, awayUntilMs: number): Decision | undefined {
-    const facts =
-      awayUntilMs === this.facts.awayUntilMs ? this.facts : { ...this.facts, awayUntilMs };
-    const decision = decide(active.view, event, facts);
-    if (decision === undefined) return undefined;
-    let change = active.change;
-    if (change === undefined) {
-      change = new Change(active);
-      active.change = change;
-      this.changes.push(change);
+  decide(active: ActiveTask, event: CoreEvent, awayUntilMs: number): boolean {
+    const { change } = active;
+    const draft = change?.draft ?? draftOf(active.view, event, this.#factsWith(awayUntilMs));
+    const done = decideOn(draft, event);
+    if (change === undefined && (done || draft.moves > 0)) {
+      active.change = new Change(active, draft);
+      this.changes.push(active.change);
+      active.view = draft;
     }
-    active.view = decision.view;
-    change.add(decision);
-    for (const effect of decision.effects) {
-      this.effects.push(effect);
-      this.effectOf.push(change);
-    }
-    return decision;
+    return done;
+  }
+
+  #factsWith(awayUntilMs: number): Facts {
+    return awayUntilMs === this.facts.awayUntilMs ? this.facts : { ...this.facts, awayUntilMs };
   }
 
   /** The occurrence as this turn leaves it so far; undefined when the turn has not changed it. */
   changedRecord(active: ActiveTask | undefined, id: string): OccurrenceRecord | undefined {
-    return active?.change?.occurrences.find(({ record }) => record.id === id)?.record;
+    return active?.change?.draft.changed.find((record) => record.id === id);
   }
 
   answer(job: Job, change: Change | undefined, outcome: Outcome): void {

@@ -49,6 +49,11 @@ export class Dispatch {
     return Math.min(this.#deadlines.nextMs, this.#renewAtMs);
   }
 
+  /** A slot is free. */
+  get hasRoom(): boolean {
+    return this.#options.executor.capacity() > this.#toStart.length;
+  }
+
   /** Claims, in the batch, what starts next; `start` hands it over once the batch is visible. */
   claim(batch: Batch, awayUntilOf: (item: ReadyItem) => number): void {
     const { ready, executor } = this.#options;

@@ -2,7 +2,7 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { sleepOn } from '../clock/system.js';
 import type { Clock, ClockParticipant } from '../clock/clock.js';
-import { toStoredError, type StoredError } from '../core/errors.js';
+import { type StoredError, StoreUnavailableError, TickwheelError } from '../core/errors.js';
 import { type GateStats, type LaneLimits, ReadyQueue } from '../core/ready-queue.js';
 import type { Executor, Report } from '../execution/executor.js';
 import type { Hub } from '../observe/hub.js';
@@ -17,6 +17,7 @@ import { JobGroup, type Outcome, type Work } from './job.js';
 import { Loop } from './loop.js';
 import { NearTable } from './near-table.js';
 import type { EngineParts } from './parts.js';
+import type { ActiveRun } from './runs.js';
 import { Pruning } from './pruning.js';
 import { type Limits, Scopes } from './scopes.js';
 import { Timing } from './timing.js';
@@ -163,6 +164,23 @@ export class Engine implements ClockParticipant {
     await this.#loop.durable;
   }
 
+  /**
+   * Resolves when of the runs that match none is on its way to its handler: what was handed over before a pause
+   * has entered or was taken back.
+   */
+  async startsEnded(matches: (run: ActiveRun) => boolean): Promise<void> {
+    const parts = this.#parts;
+    const isUnderWay = (): boolean => {
+      for (const run of parts.dispatch?.runs.all() ?? []) {
+        if (!run.entered && matches(run)) return true;
+      }
+      return false;
+    };
+    if (!isUnderWay()) return;
+    this.#options.executor?.recall();
+    while (isUnderWay() && parts.failure === undefined) await this.#loop.rest();
+  }
+
   /** Lets other work of this thread have its turn. */
   rest(): Promise<void> {
     return this.#loop.rest();
@@ -307,9 +325,13 @@ export class Engine implements ClockParticipant {
   #fail(error: unknown): void {
     const parts = this.#parts;
     if (parts.failure !== undefined) return;
-    parts.failure = error instanceof Error ? error : new Error(toStoredError(error).message);
+    const failure =
+      error instanceof TickwheelError
+        ? error
+        : new StoreUnavailableError('the scheduler has stopped', { cause: error });
+    parts.failure = failure;
     for (const job of parts.inbox.takeJobs(Number.MAX_SAFE_INTEGER)) {
-      job.group.settle(job.index, { kind: 'failed', error });
+      job.group.settle(job.index, { kind: 'failed', error: failure });
     }
     for (const drained of this.#onDrained) drained();
     this.#options.onFailure(parts.failure);
@@ -318,7 +340,8 @@ export class Engine implements ClockParticipant {
   /** For a virtual clock: work under way that needs no time to pass. */
   busy(): boolean {
     if (this.#options.session.waitsForClock || this.#parts.failure !== undefined) return false;
-    return this.#loop.busy || this.#parts.hub.busy;
+    const isLoading = this.#options.executor?.loading === true;
+    return this.#loop.busy || this.#parts.hub.busy || isLoading;
   }
 
   unsettledHandlers(): number {

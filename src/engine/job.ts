@@ -44,7 +44,9 @@ export class JobGroup {
     });
   }
 
+  /** The first outcome stays. */
   settle(index: number, outcome: Outcome): void {
+    if (this.outcomes[index] !== undefined) return;
     this.outcomes[index] = outcome;
     if (--this.#left === 0) this.#resolve(this.outcomes);
   }

@@ -11,6 +11,7 @@ import { nextTurn } from '../clock/turn.js';
 import { TickwheelError } from '../core/errors.js';
 import type { AttemptEvent, Facts } from '../core/event.js';
 import type { OccurrenceRecord } from '../core/model.js';
+import { copyOfOccurrence, copyOfTask, type TaskView } from '../core/model.js';
 import type { Report } from '../execution/executor.js';
 import type { Commit, Refusal } from '../store/store.js';
 import { Apply } from './apply.js';
@@ -35,6 +36,8 @@ export class Loop {
   #awayUntilMs: number;
   #armedWallMs = Number.POSITIVE_INFINITY;
   #armedMonotonicMs = Number.POSITIVE_INFINITY;
+  /** Jobs taken from the inbox by the turn at hand. */
+  #inHand: readonly Job[] = [];
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
@@ -92,11 +95,12 @@ export class Loop {
     this.#apply.applyTo(batch, refusals);
     dispatch?.start(nowMs, batch.monotonicMs);
     await pruning.prune(nowMs);
+    this.#inHand = [];
   }
 
   #facts(nowMs: number): Facts {
-    const { latestVersion } = this.#parts;
-    return { nowMs, awayUntilMs: this.#awayUntilMs, latestVersion };
+    const { latestVersion, hub } = this.#parts;
+    return { nowMs, awayUntilMs: this.#awayUntilMs, latestVersion, tells: hub.wants };
   }
 
   /** Notices when the loop was away (asleep, stopped), and when the wall clock went back. */
@@ -151,6 +155,7 @@ export class Loop {
     const { inbox, working } = this.#parts;
     const jobs = inbox.takeJobs(JOBS_MAX);
     const reloads = inbox.takeReloads();
+    this.#inHand = jobs;
     if (jobs.length === 0 && reloads.length === 0) return;
     const ids: string[] = [];
     for (const { work } of jobs) {
@@ -196,12 +201,13 @@ export class Loop {
       return;
     }
     try {
-      const decision = batch.decide(active, work.event, this.#awayUntilOf(active));
+      const changed = batch.decide(active, work.event, this.#awayUntilOf(active));
+      const subject = active.change?.draft.subject;
       batch.answer(job, active.change, {
         kind: 'done',
-        view: active.view,
-        subject: decision?.subject,
-        changed: decision !== undefined,
+        view: creates ? active.view : asItIs(active.view),
+        subject: subject && copyOfOccurrence(subject),
+        changed,
       });
       if (!creates) {
         this.#apply.placeReady(active, batch);
@@ -224,6 +230,7 @@ export class Loop {
       const active = working.get(taskId);
       if (active === undefined) continue;
       batch.decide(active, { kind: 'due', occurrenceId }, this.#awayUntilOf(active));
+      if (active.change !== undefined) active.change.admittedId = occurrenceId;
       this.#apply.placeReady(active, batch);
       batch.touched.push(active);
     }
@@ -281,9 +288,11 @@ export class Loop {
       executes && timing !== undefined ? timing.nextWakeMs : Number.POSITIVE_INFINITY,
       pruning.nextAtMs,
     );
+    // Without a free slot no token helps: the end of a run wakes the loop.
+    const awaitsToken = executes && dispatch?.hasRoom === true;
     this.#armedMonotonicMs = Math.min(
       dispatch?.nextDeadlineMs ?? Number.POSITIVE_INFINITY,
-      executes ? ready.nextTokenAt(clock.monotonic()) : Number.POSITIVE_INFINITY,
+      awaitsToken ? Math.ceil(ready.nextTokenAt(clock.monotonic())) : Number.POSITIVE_INFINITY,
     );
     this.#disarm = clock.arm(
       { wallMs: this.#armedWallMs, monotonicMs: this.#armedMonotonicMs },
@@ -297,6 +306,9 @@ export class Loop {
   /** The store is gone or an invariant is broken: nothing more is begun, everybody waiting is told. */
   #fail(error: unknown): void {
     this.#parts.fail(error);
+    const told = { kind: 'failed', error: this.#parts.failure ?? error } as const;
+    for (const { group, index } of this.#inHand) group.settle(index, told);
+    this.#inHand = [];
     this.#disarm?.();
     this.#disarm = undefined;
   }
@@ -316,6 +328,11 @@ export class Loop {
     this.#disarm?.();
     this.#disarm = undefined;
   }
+}
+
+/** A caller is told what its call led to, not what else this turn makes of it. */
+function asItIs(view: TaskView | undefined): TaskView | undefined {
+  return view && { task: copyOfTask(view.task), live: view.live.map(copyOfOccurrence) };
 }
 
 /** What a redrive is asked of. */

@@ -36,6 +36,8 @@ export interface Executor {
   recall(): void;
   /** Handlers entered that have neither ended nor wait on the injected clock (see ClockParticipant). */
   unsettledHandlers(): number;
+  /** A thread is being made that will serve soon: a clock that is driven by hand waits for it. */
+  readonly loading?: boolean;
   /** Leave those running and count them no more. */
   giveUpOnHandlers(): void;
   /** Ends all threads. What still runs is reported lost. Idempotent. */

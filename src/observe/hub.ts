@@ -49,8 +49,10 @@ class Listener<E> {
 export class Hub<E = unknown> {
   readonly #options: HubOptions<E>;
   readonly #listeners = new Set<Listener<E>>();
-  /** Called at once for every event: for the library itself, must not throw. */
-  #tap: ((event: TaskEvent) => void) | undefined;
+  /** Called at once for every changed task: for the library itself, must not throw. */
+  #tap: ((taskId: string) => void) | undefined;
+  /** Listeners by type, so that nobody builds an event that nobody would hear. */
+  readonly #wanted = new Map<TaskEventType | '*', number>();
   #draining = false;
   /** Events dropped because a listener's queue was full. */
   drops = 0;
@@ -64,21 +66,32 @@ export class Hub<E = unknown> {
     return this.#draining;
   }
 
-  tap(call: (event: TaskEvent) => void): void {
+  tap(call: (taskId: string) => void): void {
     this.#tap = call;
   }
+
+  /** A task was changed, and the change is durable. */
+  changed(taskId: string): void {
+    this.#tap?.(taskId);
+  }
+
+  /** Whether a listener would be told events of this type. */
+  wants = (type: TaskEventType): boolean =>
+    (this.#wanted.get('*') ?? 0) > 0 || (this.#wanted.get(type) ?? 0) > 0;
 
   on(type: TaskEventType | '*', call: (event: E) => unknown): () => void {
     const listener = new Listener(type, call);
     this.#listeners.add(listener);
+    this.#wanted.set(type, (this.#wanted.get(type) ?? 0) + 1);
     return () => {
+      if (listener.removed) return;
       listener.removed = true;
+      this.#wanted.set(type, (this.#wanted.get(type) ?? 0) - 1);
       this.#listeners.delete(listener);
     };
   }
 
   tell(event: TaskEvent): void {
-    this.#tap?.(event);
     if (this.#listeners.size === 0) return;
     let presented: E | undefined;
     for (const listener of this.#listeners) {

@@ -61,7 +61,10 @@ export interface StoreSession {
 
   /** Tasks with their live occurrences, in the order of `ids`; undefined where there is none. */
   views(ids: readonly string[]): Promise<readonly (TaskView | undefined)[]>;
-  /** The task that holds this idempotency key now: not ended, or ended less than its ttl ago. */
+  /**
+   * The task that holds this idempotency key now: not ended, or ended less than its ttl ago. Once the key has
+   * passed to a newer task, the older one never holds it again.
+   */
   taskIdOfKey(tenant: string, key: string, nowMs: number): Promise<string | undefined>;
   occurrence(id: string): Promise<OccurrenceRecord | undefined>;
   /** Ended attempts other than the newest (AttemptRecord), oldest first. */
@@ -83,15 +86,20 @@ export interface StoreSession {
   settings(): Promise<ReadonlyMap<string, Setting>>;
   counts(): Promise<StoreCounts>;
   /**
-   * Removes tasks and ended occurrences past their retention, `max` at most; a task whose idempotency key
-   * still holds stays. Says when it next has work (epoch ms, may be in the past), undefined: nothing to wait for.
+   * Removes what is past its retention, `max` records at most. An ended task goes with all of it, by its `lastEnd`,
+   * but stays while its idempotency key holds or an occurrence of it lives; of a long history, part may go before.
+   * An ended occurrence of a living task goes by its own state, unless it is the task's `lastOccurrenceId`.
+   * Says when it next has work (epoch ms, may be in the past), undefined: nothing to wait for.
    */
   prune(nowMs: number, max: number): Promise<{ removed: number; nextAtMs: number | undefined }>;
   /** Waits for what was committed to become durable, then gives the store free. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Changes of one task that stand or fall together. */
+/**
+ * Changes of one task that stand or fall together. Occurrences and attempts of a task that is not there, and is not
+ * made by the same unit, are refused (`revision`).
+ */
 export interface Unit {
   readonly taskId: string;
   readonly task?: Guarded<TaskRecord>;
@@ -159,7 +167,7 @@ export interface LiveEntry {
   readonly priority: number;
   readonly dueAt: number;
   readonly state: OccurrenceRecord['state'];
-  /** The task is paused, or the occurrence waits for a sibling: it must not be timed. */
+  /** The task is paused (triggered runs excepted), or it waits for a sibling: it must not be timed. */
   readonly held: boolean;
 }
 

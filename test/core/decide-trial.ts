@@ -5,7 +5,7 @@
 import { decide } from '../../src/core/decide.js';
 import type { Decision } from '../../src/core/draft.js';
 import type { TaskEvent, TaskEventType } from '../../src/core/effect.js';
-import type { AttemptEvent, CoreEvent, TaskPatch } from '../../src/core/event.js';
+import type { AttemptEvent, CoreEvent, Facts, TaskPatch } from '../../src/core/event.js';
 import type {
   AttemptRecord,
   OccurrenceRecord,
@@ -64,6 +64,8 @@ export class Trial {
   /** Tokens of attempts whose signal was aborted. */
   readonly aborted: number[] = [];
   deleted = false;
+  /** Every event in the order heard, those that were refused too; of one instant under the same facts. */
+  readonly heard: { readonly event: CoreEvent; readonly facts: Facts }[] = [];
   #tokens = 0;
 
   constructor({ schedule, policies, handlerVersion, nowMs = 0 }: TrialOptions) {
@@ -97,9 +99,10 @@ export class Trial {
   }
 
   decide(event: CoreEvent): Decision | undefined {
-    const { nowMs, awayUntilMs, latestVersion } = this;
+    const { nowMs } = this;
     const before = event.kind === 'create' ? undefined : this.view;
-    const facts = { nowMs, awayUntilMs, latestVersion: () => latestVersion };
+    const facts = this.#facts();
+    this.heard.push({ event, facts });
     const decision = decide(before, event, facts);
     if (decision === undefined) return undefined;
     checkDecision({ before, records: this.records, decision, nowMs });
@@ -112,6 +115,16 @@ export class Trial {
     }
     this.deleted ||= decision.remove;
     return decision;
+  }
+
+  #facts(): Facts {
+    const { nowMs, awayUntilMs, latestVersion } = this;
+    const last = this.heard.at(-1)?.facts;
+    const isSame =
+      last?.nowMs === nowMs &&
+      last.awayUntilMs === awayUntilMs &&
+      last.latestVersion('mail') === latestVersion;
+    return isSame ? last : { nowMs, awayUntilMs, latestVersion: () => latestVersion };
   }
 
   // --- time ------------------------------------------------------------------------------------------

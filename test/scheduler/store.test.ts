@@ -68,6 +68,52 @@ describe('commits', () => {
     expect((await next.scheduler.wait(task.id)).result).toBe(1);
   });
 
+  it('leave no caller waiting when the loop itself meets an error', async () => {
+    let broken = false;
+    const inner = memoryStore();
+    const store: Store = {
+      capabilities: inner.capabilities,
+      open: async (options) => {
+        const session = await inner.open(options);
+        let reads = 0;
+        return new Proxy(session, {
+          get(target, name) {
+            const member = Reflect.get(target, name, target);
+            if (typeof member !== 'function') return member;
+            return (...args: unknown[]) => {
+              // The caller's own look passes, that of the loop does not.
+              if (broken && name === 'views' && ++reads > 1) throw new RangeError('a bug');
+              return member.apply(target, args);
+            };
+          },
+        });
+      },
+    };
+    const clock = newClock();
+    const errors: unknown[] = [];
+    const scheduler = await Scheduler.open({
+      clock,
+      store,
+      handlers: fine,
+      onError: (error) => errors.push(error),
+    });
+    const task = await scheduler.schedule('work', 1, { delay: '1h' });
+    broken = true;
+    const calls = [
+      scheduler.update(task.id, { payload: 2 }),
+      scheduler.cancel(task.id),
+      scheduler.schedule('work', 2),
+      scheduler.pause({ tenant: 'a' }),
+    ];
+    for (const call of calls) {
+      const failed = await rejection(call);
+      expect(failed).toBeInstanceOf(StoreUnavailableError);
+      expect(failed.cause).toMatchObject({ message: 'a bug' });
+    }
+    expect(errors.length).toBe(1);
+    await scheduler.shutdown();
+  });
+
   it('whose flush fails are told to nobody as kept', async () => {
     let broken = false;
     const store = memoryStore({ failFlush: () => (broken ? new Error('no power') : undefined) });

@@ -198,3 +198,71 @@ export function endOneOff(n: number, state: OccurrenceRecord['state'], atMs: num
 export function isLive(occurrence: OccurrenceRecord): boolean {
   return !isTerminal(occurrence.state);
 }
+
+/** Every field has a value that is not its default. */
+export function fullTask(n: number): TaskRecord {
+  return taskOf(n, {
+    tenant: 'Büro 東京',
+    handler: 'nightly/rollup',
+    handlerVersion: 7,
+    payload: bytes(300),
+    schedule: {
+      kind: 'cron',
+      expression: '*/5 * * * *',
+      timezone: 'Europe/Berlin',
+      endAt: START_MS + 9 * HOUR_MS,
+      limit: 12,
+      jitterMs: 250,
+    },
+    policies: policies({ timeoutMs: 5, heartbeatTimeoutMs: 6, ttlMs: 7, backoffJitter: 0.25 }),
+    priority: 9,
+    state: 'paused',
+    pausedAt: START_MS + 5,
+    version: 3,
+    generation: 2,
+    revision: 11,
+    idempotencyKey: 'nightly é 中 🙂',
+    definition: '0123456789abcdef0123456789abcdef',
+    endedAt: START_MS + 8,
+    endReason: 'because of\nlines',
+    anchorAt: START_MS - 1,
+    cursorAt: START_MS + 60_000,
+    taken: 4,
+    extras: 2,
+    lastEnd: 'missed',
+  });
+}
+
+export function fullOccurrence(task: TaskRecord): OccurrenceRecord {
+  return occurrenceOf(task, {
+    ordinal: START_MS + 60_000,
+    nominalAt: START_MS + 60_000,
+    dueAt: START_MS + 60_100,
+    state: 'cancel-requested',
+    revision: 8,
+    handlerVersion: 7,
+    attempt: 3,
+    failures: 1,
+    crashes: 1,
+    displacements: 2,
+    deaths: 1,
+    alone: true,
+    waiting: true,
+    catchup: true,
+    token: 5 * 2 ** 32 + 17,
+    leaseUntil: START_MS + 70_000,
+    workerId: 'worker-3',
+    progress: bytes(5),
+    result: bytes(0),
+    error: bytes(2000),
+    outcome: 'leaseExpired',
+    reason: 'asked for',
+    count: 3,
+    untilAt: START_MS + 180_000,
+    cancelRequestedAt: START_MS + 69_000,
+    startedAt: START_MS + 61_000,
+    endedAt: START_MS + 69_500,
+    redriveOf: `${task.id}.1.${START_MS}`,
+    redrivenAs: `${task.id}.2.r2`,
+  });
+}

@@ -4,12 +4,18 @@
  */
 import { describe, it } from 'vitest';
 import { commitChecks } from './checks-commit.js';
+import { lifecycleChecks } from './checks-lifecycle.js';
 import { readChecks } from './checks-read.js';
 import { retentionChecks } from './checks-retention.js';
 import { compareWithModel } from './model-check.js';
 import { type Check, type MakeSubject, Trial } from './trial.js';
 
-export const checks: readonly Check[] = [...commitChecks, ...readChecks, ...retentionChecks];
+export const checks: readonly Check[] = [
+  ...commitChecks,
+  ...lifecycleChecks,
+  ...readChecks,
+  ...retentionChecks,
+];
 
 /** Runs one check on a store of its own; rejects when the store fails it. False: the subject can't be asked. */
 export async function runCheck(check: Check, make: MakeSubject): Promise<boolean> {

@@ -159,3 +159,14 @@ export async function assertRejects(promise: Promise<unknown>, code: string): Pr
     return true;
   });
 }
+
+/** The order in which promises resolve. */
+export async function orderOf(
+  t: Trial,
+  named: Record<string, Promise<unknown>>,
+): Promise<string[]> {
+  const order: string[] = [];
+  for (const [name, promise] of Object.entries(named)) promise.then(() => order.push(name));
+  await t.settle(Promise.all(Object.values(named)));
+  return order;
+}

@@ -49,6 +49,8 @@ export interface PoolOptions {
 /** Pauses between tries when a replacement's module does not load any more. */
 const RELOAD_PAUSE_MS = 100;
 const RELOAD_PAUSE_MAX_MS = 30_000;
+/** A thread that takes longer to load its module is not waited for. */
+const LOADING_MAX_MS = 5_000;
 
 interface Queued {
   readonly run: Run;
@@ -74,6 +76,7 @@ export class PoolExecutor implements Executor, ThreadOwner {
   #opening: { resolve: () => void; reject: (error: Error) => void } | undefined;
   readonly #threads: PoolThread[] = [];
   #threadsMade = 0;
+  #addedAtMs = 0;
   #queue: Queued[] = [];
   #aloneQueue: Run[] = [];
   /** It drains for an `alone` run, or has one. */
@@ -129,6 +132,7 @@ export class PoolExecutor implements Executor, ThreadOwner {
   }
 
   #addThread(): void {
+    this.#addedAtMs = realNowMs();
     this.#threads.push(new PoolThread(++this.#threadsMade, this));
   }
 
@@ -288,6 +292,11 @@ export class PoolExecutor implements Executor, ThreadOwner {
       }
     }
     return unsettled;
+  }
+
+  get loading(): boolean {
+    const isLoading = this.#threads.some((thread) => thread.state === 'loading');
+    return isLoading && realNowMs() - this.#addedAtMs < LOADING_MAX_MS;
   }
 
   giveUpOnHandlers(): void {

@@ -14,7 +14,7 @@ import type {
   StoreCounts,
   TaskQuery,
 } from '../store.js';
-import { isEndedCode, isLiveCode, OCCURRENCE_STATES, TASK_CODE } from './codes.js';
+import { isEndedCode, isLiveCode, KIND_CODE, OCCURRENCE_STATES, TASK_CODE } from './codes.js';
 import {
   countedAs,
   DEAD_LETTERS,
@@ -141,6 +141,9 @@ export class Queries {
     const task = occurrences.task(row);
     const taskId = tasks.id(task);
     const lane = pools.lanes.at(occurrences.lane(row));
+    // A triggered run is asked for by hand: a pause does not hold it.
+    const isPaused =
+      tasks.state(task) === TASK_CODE.paused && occurrences.kind(row) !== KIND_CODE.trigger;
     return {
       taskId,
       occurrenceId: this.#records.occurrenceIdOf(row, taskId),
@@ -150,7 +153,7 @@ export class Queries {
       priority: tasks.priority(task),
       dueAt: occurrences.dueAt(row),
       state: OCCURRENCE_STATES[occurrences.state(row)] as LiveEntry['state'],
-      held: tasks.state(task) === TASK_CODE.paused || occurrences.isWaiting(row),
+      held: isPaused || occurrences.isWaiting(row),
     };
   }
 

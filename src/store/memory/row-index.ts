@@ -7,7 +7,7 @@
  *   slot:      row u32 (0: empty) | hash u32
  *
  * The whole hash is kept beside the row: growing and closing gaps would else read a row for each entry, a
- * cache miss every time, and that was a quarter of all creates' time.
+ * cache miss every time: 15 % of the time of creates when it was measured.
  */
 import { assert } from '../../core/assert.js';
 
