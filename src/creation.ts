@@ -36,8 +36,8 @@ interface Prepared {
   readonly bytes: number;
 }
 
-/** Bytes of a task besides its payload, as admission counts them. */
-const TASK_BYTES = 200;
+/** What a task takes besides its payload while it waits for its flush, in memory; as admission counts it. */
+const TASK_BYTES = 1024;
 /** Items prepared and submitted at once; a longer list goes in chunks, so that the loop has its turns. */
 const CHUNK = 1000;
 
@@ -138,6 +138,11 @@ export class Creation {
       const { schedule, idempotencyKey } = request;
       this.#options.checkHandler(name, request.handlerVersion);
       if (schedule.kind !== 'once') this.#assertFires(schedule, nowMs);
+      if (idempotencyKey === undefined) {
+        // When it will be refused anyway, the costly half is spared.
+        const refusal = this.#options.engine.admission.refusal(request.tenant, TASK_BYTES);
+        if (refusal !== undefined) return refusal;
+      }
       const encoded = this.#options.values.encode(payload, 'payload');
       const bytes = encoded.length + TASK_BYTES;
       const task: NewTask = {

@@ -214,7 +214,7 @@ export function presentTask(view: TaskView, open: Open): Task {
     handler: task.handler,
     handlerVersion: task.handlerVersion,
     payload: reveal(open, task.payload),
-    schedule: task.schedule,
+    schedule: task.schedule.kind === 'once' ? { ...task.schedule } : task.schedule,
     options: taskOptions(task.policies),
     priority: task.priority,
     status: taskStatus(view),

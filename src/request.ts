@@ -2,7 +2,7 @@
 import { integerOf, numberOf, oneOf, optionsOf, positiveDurationMs, refuse, textOf } from './check.js';
 import { InvalidArgumentError } from './core/errors.js';
 import type { Catchup, Overlap, Policies } from './core/model.js';
-import { once, type Schedule, scheduleKey, toSchedule } from './core/schedule.js';
+import { type OnceSchedule, type Schedule, scheduleKey, toSchedule } from './core/schedule.js';
 import { type Duration, type Instant, parseDurationMs, parseInstantMs } from './core/units.js';
 
 /** When a task runs: at most one of the three; none: now. */
@@ -209,11 +209,11 @@ function whenOf(
   }
   if (options.runAt !== undefined) {
     const atMs = parseInstantMs(options.runAt, 'runAt');
-    return { schedule: once(atMs), text: () => `runAt ${atMs}` };
+    return { schedule: onceAt(atMs), text: () => `runAt ${atMs}` };
   }
   if (options.delay !== undefined) {
     const delayMs = parseDurationMs(options.delay, 'delay');
-    return { schedule: once(nowMs + delayMs), text: () => `delay ${delayMs}` };
+    return { schedule: onceAt(nowMs + delayMs), text: () => `delay ${delayMs}` };
   }
   if (options.schedule !== undefined) {
     const schedule = toSchedule(options.schedule);
@@ -222,8 +222,13 @@ function whenOf(
   return undefined;
 }
 
+/** Of a time that was checked. Not frozen: callers are given copies, and there is one a task. */
+function onceAt(at: number): OnceSchedule {
+  return { kind: 'once', at };
+}
+
 function nowOf(nowMs: number): { schedule: Schedule; text: () => string } {
-  return { schedule: once(nowMs), text: () => 'now' };
+  return { schedule: onceAt(nowMs), text: () => 'now' };
 }
 
 export function priorityOf(value: unknown): number {

@@ -18,6 +18,8 @@ export class Admission {
   readonly #options: AdmissionOptions;
   /** Tasks that have not ended, by tenant; those on their way to the store included. */
   readonly #open: Map<string, number>;
+  /** Refusals of one kind share one error: making it (its stack) costs more than all else of a refused create. */
+  #overloaded: OverloadedError | undefined;
   /** Bytes accepted here that the store has not seen. */
   #queuedBytes = 0;
 
@@ -36,23 +38,30 @@ export class Admission {
 
   /** Lets a create in, or says why not; what is let in must be `settled` once the store has it, or not. */
   admit(tenant: string, bytes: number): TickwheelError | undefined {
+    const refusal = this.refusal(tenant, bytes);
+    if (refusal === undefined) this.readmit(tenant, bytes);
+    return refusal;
+  }
+
+  /** Why a create would be refused now. */
+  refusal(tenant: string, bytes: number): TickwheelError | undefined {
     const { maxUnflushedBytes, maxPendingOf } = this.#options;
     if (this.unflushedBytes + bytes > maxUnflushedBytes) {
-      return new OverloadedError(
+      this.#overloaded ??= new OverloadedError(
         `${this.unflushedBytes} bytes wait for their flush; allowed: ${maxUnflushedBytes} (limits.maxUnflushedBytes)`,
         { retryAfterMs: RETRY_AFTER_MS.overloaded },
       );
+      return this.#overloaded;
     }
+    this.#overloaded = undefined;
     const maxPending = maxPendingOf(tenant);
+    if (maxPending === undefined) return undefined;
     const open = this.openTasks(tenant);
-    if (maxPending !== undefined && open >= maxPending) {
-      return new QuotaExceededError(
-        `tenant '${tenant}' has ${open} tasks that have not ended; allowed: ${maxPending} (maxPending)`,
-        { retryAfterMs: RETRY_AFTER_MS.quota },
-      );
-    }
-    this.readmit(tenant, bytes);
-    return undefined;
+    if (open < maxPending) return undefined;
+    return new QuotaExceededError(
+      `tenant '${tenant}' has ${open} tasks that have not ended; allowed: ${maxPending} (maxPending)`,
+      { retryAfterMs: RETRY_AFTER_MS.quota },
+    );
   }
 
   /** Lets in without judging: what was admitted before and has to be tried again. */

@@ -62,6 +62,7 @@ export class Apply {
       const stays =
         occurrence !== undefined &&
         isReadyToStart(view.task, occurrence) &&
+        occurrence.dueAt <= batch.facts.nowMs &&
         item.priority === view.task.priority;
       if (!stays) {
         ready.remove(item);
@@ -70,6 +71,10 @@ export class Apply {
     }
     for (const occurrence of view.live) {
       if (!isReadyToStart(view.task, occurrence)) continue;
+      if (occurrence.dueAt > batch.facts.nowMs) {
+        this.placeEarly(active, occurrence.id, batch.facts.nowMs);
+        continue;
+      }
       if (active.ready.some((item) => item.occurrenceId === occurrence.id)) continue;
       const item = {
         tenant: occurrence.tenant,
@@ -87,6 +92,22 @@ export class Apply {
       active.ready.push(item);
       ready.push(item);
     }
+  }
+
+  /** It was due, and then the wall clock went back: it waits for its time again. */
+  placeEarly(active: ActiveTask, occurrenceId: string, nowMs: number): void {
+    const occurrence = active.find(occurrenceId);
+    const task = active.view?.task;
+    if (task === undefined || occurrence === undefined || occurrence.dueAt <= nowMs) return;
+    if (!isTimed(task, occurrence) && !isReadyToStart(task, occurrence)) return;
+    this.#parts.timing?.place({
+      occurrenceId: occurrence.id,
+      tenant: occurrence.tenant,
+      handler: occurrence.handler,
+      handlerVersion: occurrence.handlerVersion,
+      priority: task.priority,
+      dueAt: occurrence.dueAt,
+    });
   }
 
   /** The batch is visible, but for the refused units. */

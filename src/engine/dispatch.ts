@@ -29,6 +29,13 @@ export interface DispatchOptions {
   readonly onUnsealed: (error: unknown, occurrenceId: string) => void;
 }
 
+/** What a claim must know of an item besides its records. */
+export interface ClaimJudge {
+  readonly awayUntilOf: (item: ReadyItem) => number;
+  /** The item was taken from its lane and not claimed: its task is to be placed anew. */
+  readonly onUnclaimed: (item: ReadyItem) => void;
+}
+
 /** Renew a lease when a third of it has passed. */
 const RENEWALS_A_LEASE = 3;
 
@@ -55,7 +62,7 @@ export class Dispatch {
   }
 
   /** Claims, in the batch, what starts next; `start` hands it over once the batch is visible. */
-  claim(batch: Batch, awayUntilOf: (item: ReadyItem) => number): void {
+  claim(batch: Batch, judge: ClaimJudge): void {
     const { ready, executor } = this.#options;
     for (;;) {
       const free = executor.capacity() - this.#toStart.length;
@@ -65,9 +72,19 @@ export class Dispatch {
       for (const item of items) {
         const lane = item.active.ready;
         lane.splice(lane.indexOf(item), 1);
-        const run = this.#claimOne(batch, item, awayUntilOf(item));
-        if (run === undefined) ready.undo(item);
-        else this.#toStart.push(run);
+        // Due is compared with the wall clock once more: it may have gone back.
+        const isEarly = item.dueAt > batch.facts.nowMs;
+        const run = isEarly ? undefined : this.#claimOne(batch, item, judge.awayUntilOf(item));
+        if (run !== undefined) {
+          this.#toStart.push(run);
+          continue;
+        }
+        ready.undo(item);
+        batch.touched.push(item.active);
+        // Missed at the last moment, it lets others of its task go on.
+        if (isEarly || item.active.find(item.occurrenceId)?.state !== 'ready') {
+          judge.onUnclaimed(item);
+        }
       }
     }
   }
@@ -118,7 +135,10 @@ export class Dispatch {
     const { values } = this.#options;
     try {
       const payload = values.open(run.payload) as Uint8Array;
-      return { ...run, payload, progress: values.open(run.progress) };
+      const progress = values.open(run.progress);
+      // Without a codec of the caller's nothing was opened.
+      if (payload === run.payload && progress === run.progress) return run;
+      return { ...run, payload, progress };
     } catch (thrown) {
       // One bad record never blocks others.
       this.#options.report([

@@ -9,8 +9,12 @@ export interface Redo {
   readonly event: AttemptEvent;
 }
 
+const COMPACT_MIN = 1024;
+
 export class Inbox {
   #jobs: Job[] = [];
+  /** Jobs before this one were taken. */
+  #head = 0;
   #reports: Report[] = [];
   #redos: Redo[] = [];
   /** Tasks to read again and to place by what their records say. */
@@ -18,7 +22,7 @@ export class Inbox {
 
   get isEmpty(): boolean {
     return (
-      this.#jobs.length === 0 &&
+      this.#jobs.length === this.#head &&
       this.#reports.length === 0 &&
       this.#redos.length === 0 &&
       this.#reloads.length === 0
@@ -43,12 +47,18 @@ export class Inbox {
 
   /** Jobs in the order in which they came, `max` at most. */
   takeJobs(max: number): Job[] {
-    if (this.#jobs.length <= max) {
-      const all = this.#jobs;
+    const end = Math.min(this.#jobs.length, this.#head + max);
+    const taken = this.#jobs.slice(this.#head, end);
+    this.#head = end;
+    if (end === this.#jobs.length) {
       this.#jobs = [];
-      return all;
+      this.#head = 0;
+    } else if (end >= COMPACT_MIN && end * 2 >= this.#jobs.length) {
+      // Moved only when half is gone, so that a long queue costs O(1) a job.
+      this.#jobs = this.#jobs.slice(end);
+      this.#head = 0;
     }
-    return this.#jobs.splice(0, max);
+    return taken;
   }
 
   takeReports(): Report[] {

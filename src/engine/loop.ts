@@ -232,6 +232,7 @@ export class Loop {
       batch.decide(active, { kind: 'due', occurrenceId }, this.#awayUntilOf(active));
       if (active.change !== undefined) active.change.admittedId = occurrenceId;
       this.#apply.placeReady(active, batch);
+      this.#apply.placeEarly(active, occurrenceId, batch.facts.nowMs);
       batch.touched.push(active);
     }
   }
@@ -245,7 +246,10 @@ export class Loop {
 
   #claimReady(batch: Batch): void {
     if (!this.#executes()) return;
-    this.#parts.dispatch?.claim(batch, (item) => this.#awayUntilOf(item.active));
+    this.#parts.dispatch?.claim(batch, {
+      awayUntilOf: (item) => this.#awayUntilOf(item.active),
+      onUnclaimed: (item) => this.#apply.placeReady(item.active, batch),
+    });
   }
 
   /** Waits for visible, never for a flush; answers and events follow when the flush is done. */

@@ -1,5 +1,7 @@
-/** The invariants of the core (design, "Invariants"; numbers as in decide.ts), checked on every decision of a test. */
-import { expect } from 'vitest';
+/**
+ * The invariants of the core (design, "Invariants"; numbers as in decide.ts), checked on every decision of a test. By
+ * plain comparisons: they are made some million times.
+ */
 import type { Decision } from '../../src/core/draft.js';
 import {
   isTerminal,
@@ -26,13 +28,20 @@ const END_EVENTS: Readonly<Record<string, string>> = {
   skipped: 'skipped',
   missed: 'missed',
 };
-
+const REASONS = ['overlap', 'backlogFull', 'ttl', 'catchupNone', 'catchupLatest', 'catchupWindow'];
 const STARTED = ['ready', 'running', 'cancel-requested', 'retry-wait'];
+const WAITING_MAX = 1_000;
+
+function must(holds: boolean, what: string, ...shown: unknown[]): void {
+  if (!holds) throw new Error(`${what}: ${JSON.stringify(shown)}`);
+}
 
 /** Throws when the decision breaks an invariant. Freezes what it gave, so that a later one cannot change it unseen. */
 export function checkDecision(step: Step): void {
   const { decision, before } = step;
   checkTask(step);
+  const ids = new Set(decision.changed.map(({ id }) => id));
+  must(ids.size === decision.changed.length, 'each record is changed once', [...ids]);
   for (const record of decision.changed) checkRecord(step, record);
   checkView(step);
   checkEvents(step);
@@ -44,79 +53,81 @@ export function checkDecision(step: Step): void {
 /** One revision a decision; what counts, counts. */
 function checkTask({ before, decision, records }: Step): void {
   const { task } = decision.view;
-  const grown = decision.taskChanged ? 1 : 0;
-  expect(task.revision).toBe((before?.task.revision ?? 0) + grown);
-  if (!decision.taskChanged) expect(task).toBe(before?.task);
+  const old = before?.task;
+  const revision = (old?.revision ?? 0) + (decision.taskChanged ? 1 : 0);
+  must(task.revision === revision, 'one revision a decision', task.revision, revision);
+  if (!decision.taskChanged) must(task === old, 'what has not changed is the same');
   const created = decision.changed.filter(({ id }) => !records.has(id));
   const extras = created.filter(({ kind }) => kind === 'trigger' || kind === 'redrive').length;
-  expect(task.extras - (before?.task.extras ?? 0)).toBe(extras);
-  if (created.length > 0) expect(task.lastOccurrenceId).toBe(created.at(-1)?.id);
-  const generations = task.generation - (before?.task.generation ?? 0);
-  if (before !== undefined) expect([0, 1]).toContain(generations);
-  if (generations === 0 && before !== undefined) {
-    expect(task.taken).toBeGreaterThanOrEqual(before.task.taken);
-    expect(task.cursorAt ?? 0).toBeGreaterThanOrEqual(before.task.cursorAt ?? 0);
+  must(task.extras === (old?.extras ?? 0) + extras, 'extras are counted', task.extras, extras);
+  const newestId = created.at(-1)?.id ?? old?.lastOccurrenceId;
+  must(task.lastOccurrenceId === newestId, 'the newest is known', newestId);
+  const limit = ('limit' in task.schedule ? task.schedule.limit : undefined) ?? Infinity;
+  must(task.taken <= limit, 'limit bounds what is taken', task.taken, limit);
+  if (old === undefined) return;
+  const grown = task.generation - old.generation;
+  must(grown === 0 || (grown === 1 && task.version === old.version + 1), 'generations', grown);
+  if (grown === 0) {
+    must(task.taken >= old.taken, 'what is taken stays so', task.taken);
+    must((task.cursorAt ?? 0) >= (old.cursorAt ?? 0), 'the cursor goes on', task.cursorAt);
   }
-  const limit = 'limit' in task.schedule ? task.schedule.limit : undefined;
-  expect(task.taken).toBeLessThanOrEqual(limit ?? Number.POSITIVE_INFINITY);
-  if (before !== undefined && (before.task.state === 'cancelled' || task.state === 'cancelled')) {
-    // Cancelled for good.
-    if (before.task.state === 'cancelled') expect(task.state).toBe('cancelled');
-  }
+  if (old.state === 'cancelled') must(task.state === 'cancelled', 'cancelled for good');
 }
 
 function checkRecord({ before, records, decision, nowMs }: Step, record: OccurrenceRecord): void {
   const old = records.get(record.id);
   const { task } = decision.view;
-  expect(decision.changed.filter(({ id }) => id === record.id)).toEqual([record]);
-  expect(record.revision).toBe((old?.revision ?? 0) + 1);
-  // 2
-  const { generation, kind, ordinal } = record;
-  expect(record.id).toBe(occurrenceId(task.id, generation, kind, ordinal));
-  if (old === undefined) expect(generation).toBe(task.generation);
-  // 7
-  if (old !== undefined && isTerminal(old.state)) {
-    const { redrivenAs, revision } = record;
-    expect(record).toEqual({ ...old, redrivenAs, revision });
-    expect(old.redrivenAs).toBeUndefined();
-  }
-  // 5
-  expect(record.token).toBeGreaterThanOrEqual(old?.token ?? 0);
-  if (record.state === 'running' && old?.state === 'ready') {
-    expect(record.token).toBeGreaterThan(old.token);
+  const { state } = record;
+  must(record.revision === (old?.revision ?? 0) + 1, 'one revision a decision', record);
+  const id = occurrenceId(task.id, record.generation, record.kind, record.ordinal);
+  must(record.id === id, '2: an id is its identity', record.id, id);
+  if (old === undefined) must(record.generation === task.generation, 'made in its generation');
+  if (old !== undefined && isTerminal(old.state)) checkAbsorbed(old, record);
+  must(record.token >= (old?.token ?? 0), '5: tokens only grow', record);
+  if (state === 'running' && old?.state === 'ready') {
+    must(record.token > old.token, '5: a claim takes a new token', record);
     checkStart(before as TaskView, old);
   }
-  // 8
-  if (record.state === 'ready' && old?.state !== 'ready') {
-    expect(record.dueAt).toBeLessThanOrEqual(nowMs);
+  if (state === 'ready' && old?.state !== 'ready') {
+    must(record.dueAt <= nowMs, '8: nothing is ready before it is due', record, nowMs);
   }
-  // 10
-  const runs = record.state === 'running' || record.state === 'cancel-requested';
-  expect(record.leaseUntil !== undefined).toBe(runs);
-  // 12
-  if (record.state === 'skipped' || record.state === 'missed') {
-    expect(record.reason).toMatch(/^(overlap|backlogFull|ttl|catchup(None|Latest|Window))$/);
-    expect(record.count).toBeGreaterThanOrEqual(1);
-    expect(record.untilAt).toBeGreaterThanOrEqual(record.nominalAt);
+  const runs = state === 'running' || state === 'cancel-requested';
+  must((record.leaseUntil !== undefined) === runs, '10: running exactly with a lease', record);
+  if (state === 'skipped' || state === 'missed') {
+    const { reason = '', count = 0, untilAt = -Infinity, nominalAt } = record;
+    must(REASONS.includes(reason) && count >= 1 && untilAt >= nominalAt, '12: a reason', record);
   }
-  expect(record.endedAt !== undefined).toBe(isTerminal(record.state));
-  // 16; the policies may have become stricter since, so only what this decision added
-  if (record.failures > (old?.failures ?? 0) && record.state === 'retry-wait') {
-    expect(record.failures).toBeLessThan(task.policies.maxAttempts);
+  must((record.endedAt !== undefined) === isTerminal(state), 'ended exactly when terminal', record);
+  // The policies may have become stricter since: only what this decision added is judged.
+  if (state === 'retry-wait') {
+    const { maxAttempts, maxCrashes } = task.policies;
+    const failed = record.failures > (old?.failures ?? 0);
+    const crashed = record.crashes > (old?.crashes ?? 0);
+    must(!failed || record.failures < maxAttempts, '16: failures', record);
+    must(!crashed || record.crashes < maxCrashes, '16: crashes', record);
   }
-  if (record.crashes > (old?.crashes ?? 0) && record.state === 'retry-wait') {
-    expect(record.crashes).toBeLessThan(task.policies.maxCrashes);
+}
+
+/** 7: all that may still happen to a terminal record is that it is redriven, once. */
+function checkAbsorbed(old: OccurrenceRecord, record: OccurrenceRecord): void {
+  for (const field of Object.keys(old) as (keyof OccurrenceRecord)[]) {
+    if (field === 'revision' || field === 'redrivenAs') continue;
+    must(record[field] === old[field], '7: terminal states absorb', old, record);
   }
+  must(old.redrivenAs === undefined, 'redriven once', old, record);
 }
 
 /** 11, and: only `allowAll` lets two of a task run at once. */
 function checkStart({ task, live }: TaskView, starting: OccurrenceRecord): void {
-  expect(['active', 'paused']).toContain(task.state);
-  if (task.state === 'paused') expect(starting.kind).toBe('trigger');
+  must(task.state === 'active' || task.state === 'paused', 'only an open task starts', task);
+  if (task.state === 'paused') {
+    const { kind, nominalAt } = starting;
+    const asked = kind === 'trigger' && nominalAt >= (task.pausedAt ?? Infinity);
+    must(asked, '11: paused, only what was triggered since starts', starting, task);
+  }
   if (task.policies.overlap === 'allowAll') return;
-  expect(live.filter(({ state }) => state === 'running' || state === 'cancel-requested')).toEqual(
-    [],
-  );
+  const running = live.filter(({ state }) => state === 'running' || state === 'cancel-requested');
+  must(running.length === 0, 'one at a time', starting, running);
 }
 
 /** The view holds what lives, once each, and at most one successor. */
@@ -125,20 +136,25 @@ function checkView({ before, records, decision }: Step): void {
   const all = new Map((before?.live ?? []).map((record) => [record.id, record]));
   for (const record of decision.changed) all.set(record.id, record);
   const expected = [...all.values()].filter(({ state }) => !isTerminal(state));
-  expect(live.length).toBe(expected.length);
   const shown = new Set(live);
-  expect(expected.every((record) => shown.has(record))).toBe(true);
-  expect(live.filter(({ kind }) => kind === 'sequence').length).toBeLessThanOrEqual(1);
+  const same = live.length === expected.length && expected.every((record) => shown.has(record));
+  must(same, 'the view holds what lives', live, expected);
+  const sequences = live.filter(({ kind }) => kind === 'sequence');
+  must(sequences.length <= 1, 'one sequence at a time', sequences);
   const planned = live.filter(
     ({ kind, state, waiting }) => kind === 'nominal' && state === 'scheduled' && !waiting,
   );
-  expect(planned.length).toBeLessThanOrEqual(1);
-  if (task.state === 'completed') expect(live).toEqual([]);
+  must(planned.length <= 1, 'one successor', planned);
+  if (task.state === 'completed') must(live.length === 0, 'completed: nothing lives', live);
   if (task.state === 'cancelled') {
-    expect(live.every(({ state }) => state === 'cancel-requested')).toBe(true);
+    must(
+      live.every(({ state }) => state === 'cancel-requested'),
+      'cancelled: nothing waits',
+      live,
+    );
   }
-  for (const attempt of decision.attempts) {
-    expect(all.get(attempt.occurrenceId) ?? records.get(attempt.occurrenceId)).toBeDefined();
+  for (const { occurrenceId: of } of decision.attempts) {
+    must(all.has(of) || records.has(of), 'an attempt belongs to an occurrence', of);
   }
 }
 
@@ -156,51 +172,54 @@ function checkEvents({ records, decision }: Step): void {
       !isTerminal(records.get(id)?.state ?? 'ready') &&
       reason !== 'superseded',
   );
-  expect(told.sort()).toEqual(ended.map(({ id, state }) => `${id} ${END_EVENTS[state]}`).sort());
+  const expected = ended.map(({ id, state }) => `${id} ${END_EVENTS[state]}`);
+  must(told.sort().join() === expected.sort().join(), 'each end is told once', told, expected);
 }
 
 /** Whoever waits has a reason to: another that was let through, or a pause. */
 function checkWaiting({ task, live }: TaskView): void {
   const waits = live.filter(({ waiting }) => waiting);
-  expect(waits.filter(({ state }) => state !== 'scheduled')).toEqual([]);
-  const isHeld = ({ kind, catchup }: OccurrenceRecord) =>
+  if (waits.length === 0) return;
+  must(
+    waits.every(({ state }) => state === 'scheduled'),
+    'only what is scheduled waits',
+    waits,
+  );
+  const isHeld = ({ kind, catchup }: OccurrenceRecord): boolean =>
     task.state === 'paused' && !(kind === 'trigger' && catchup);
-  if (!waits.every(isHeld)) {
-    // What a pause holds back is no reason for what was triggered during it.
-    const reasons = live.filter((other) => STARTED.includes(other.state) && !isHeldBack(other));
-    expect(reasons).not.toEqual([]);
-  }
-  function isHeldBack(other: OccurrenceRecord): boolean {
-    return isHeld(other) && (other.state === 'ready' || other.state === 'retry-wait');
-  }
+  // What a pause holds back is no reason for what was triggered during it.
+  const isReason = (other: OccurrenceRecord): boolean =>
+    STARTED.includes(other.state) &&
+    !(isHeld(other) && (other.state === 'ready' || other.state === 'retry-wait'));
+  must(waits.every(isHeld) || live.some(isReason), 'who waits has a reason', live);
   const bounded = waits.filter(({ kind }) => kind !== 'redrive');
-  expect(bounded.length).toBeLessThanOrEqual(1_000);
+  must(bounded.length <= WAITING_MAX, 'what waits is bounded', bounded.length);
 }
 
 /** A task has ended exactly when nothing of it lives and nothing can come. */
 function checkEndOfTask({ task, live }: TaskView, before: TaskView | undefined): void {
   const ended = task.state === 'completed' || task.state === 'cancelled';
-  expect(task.endedAt !== undefined).toBe(ended);
+  must((task.endedAt !== undefined) === ended, 'endedAt', task);
   if (!ended) {
-    if (live.length === 0) expect(canBeRedriven(task)).toBe(true);
+    must(live.length > 0 || canBeRedriven(task), 'open: something lives or can come', task);
     return;
   }
-  expect(task.endReason).toBeDefined();
+  must(task.endReason !== undefined, 'an end has a reason', task);
   if (task.state === 'completed' && before?.task.state !== 'completed') {
-    expect(canComeByItself(task)).toBe(false);
+    must(!canComeByItself(task), 'completed: nothing can come', task);
   }
 }
 
 /** A fixedDelay after success, stuck, that has a next run once it is redriven. */
-function canBeRedriven({ schedule, taken }: TaskRecord): boolean {
+function canBeRedriven({ schedule, taken, endReason }: TaskRecord): boolean {
   if (schedule.kind !== 'fixedDelay' || schedule.after !== 'success') return false;
-  return taken < (schedule.limit ?? Number.POSITIVE_INFINITY);
+  return endReason === undefined && taken < (schedule.limit ?? Infinity);
 }
 
 function canComeByItself(task: TaskRecord): boolean {
   const { schedule, taken, cursorAt, anchorAt, endReason } = task;
   if (schedule.kind === 'once' || endReason === 'exhausted') return false;
-  if (taken >= (schedule.limit ?? Number.POSITIVE_INFINITY)) return false;
+  if (taken >= (schedule.limit ?? Infinity)) return false;
   if (schedule.kind === 'fixedDelay') return schedule.endAt === undefined;
   return cursorAt === undefined || nextNominal(schedule, anchorAt, cursorAt) !== undefined;
 }
@@ -218,28 +237,33 @@ export function checkAccounts(
   const mine = [...records.values()].filter((record) => record.generation === generation);
   if (schedule.kind === 'fixedDelay') {
     const ordinals = mine.filter(({ kind }) => kind === 'sequence').map(({ ordinal }) => ordinal);
-    expect(ordinals).toEqual(Array.from({ length: taken }, (_, i) => i + 1));
+    const inOrder = ordinals.every((ordinal, index) => ordinal === index + 1);
+    must(inOrder && ordinals.length === taken, '12: sequences without a gap', ordinals, taken);
     return;
   }
   const spans = mine
     .filter(({ kind }) => kind === 'nominal')
-    .map(({ nominalAt, untilAt, count }) => ({ from: nominalAt, to: untilAt ?? nominalAt, count }))
+    .map(({ nominalAt, untilAt, count }) => ({
+      from: nominalAt,
+      to: untilAt ?? nominalAt,
+      count: count ?? 1,
+    }))
     .sort((a, b) => a.from - b.from);
-  expect(spans.reduce((sum, { count }) => sum + (count ?? 1), 0)).toBe(taken);
+  const total = spans.reduce((sum, { count }) => sum + count, 0);
+  must(total === taken, '12: counts agree', spans, taken);
   let nextAt: number | undefined = spans[0]?.from;
-  for (const { from, to, count = 1 } of spans) {
-    expect(from).toBe(nextAt);
+  for (const { from, to, count } of spans) {
+    must(from === nextAt, '12: no time is left out, none is there twice', spans);
     let at = from;
     for (let i = 1; i < count; i++) at = nextNominal(schedule, anchorAt, at) as number;
-    expect(at).toBe(to);
+    must(at === to, '12: the count is that of the times', spans);
     nextAt = nextNominal(schedule, anchorAt, at);
   }
-  expect(spans.at(-1)?.to).toBe(cursorAt);
+  must(spans.at(-1)?.to === cursorAt, '12: the newest is the cursor', spans, cursorAt);
 }
 
 function freeze({ view, changed }: Decision): void {
   Object.freeze(view.task);
   Object.freeze(view.live);
-  for (const record of view.live) Object.freeze(record);
   for (const record of changed) Object.freeze(record);
 }

@@ -24,7 +24,7 @@ describe('any life of a task', () => {
         for (const command of walk) obey(trial, command);
         settle(trial);
       }),
-      { seed: SEED, numRuns: 1_000 },
+      { seed: SEED, numRuns: 300 },
     );
   });
 
@@ -39,14 +39,16 @@ describe('any life of a task', () => {
           turns.hear(heard.event, heard.facts, sizes[index % sizes.length] as number);
         }
         turns.end();
-        expect(withoutRevision(turns.view)).toEqual(withoutRevision(trial.view));
-        expect(turns.effects.filter(({ kind }) => kind === 'tell')).toHaveLength(trial.told.length);
+        expect(withoutRevision(turns.view?.task)).toBe(withoutRevision(trial.task));
+        expect(turns.view?.live.map(({ id }) => id)).toEqual(trial.live.map(({ id }) => id));
+        expect([...turns.records.values()].map(withoutRevision)).toEqual(
+          [...trial.records.values()].map(withoutRevision),
+        );
+        const told = turns.effects.filter(({ kind }) => kind === 'tell');
+        expect(told).toHaveLength(trial.told.length);
         expect(turns.attempts).toBe(trial.attempts.length);
-        for (const [id, record] of trial.records) {
-          expect({ ...turns.records.get(id), revision: 0 }).toEqual({ ...record, revision: 0 });
-        }
       }),
-      { seed: SEED, numRuns: 400 },
+      { seed: SEED, numRuns: 120 },
     );
   });
 });
@@ -107,9 +109,6 @@ class Turns {
   }
 }
 
-function withoutRevision(view: TaskView | undefined): unknown {
-  return {
-    task: { ...view?.task, revision: 0 },
-    live: view?.live.map((record) => ({ ...record, revision: 0 })),
-  };
+function withoutRevision(record: object | undefined): string {
+  return JSON.stringify({ ...record, revision: 0 });
 }

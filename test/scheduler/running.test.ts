@@ -444,6 +444,28 @@ describe('ttl', () => {
     });
   });
 
+  it('lets the next in line go when one is missed just before its start', async () => {
+    const ran: number[] = [];
+    const { scheduler, clock } = await startBed(
+      {
+        tick: (_: unknown, ctx: Context) => void ran.push(since(ctx.nominalAt) as number),
+        nap: (ms: number, ctx: Context) => ctx.sleep(ms),
+      },
+      { workers: { concurrency: 1 } },
+    );
+    await scheduler.schedule('nap', 3500, { priority: 0 });
+    const schedule = fixedRate({ every: '1s', startDelay: '1s', limit: 3 });
+    const task = await scheduler.schedule('tick', null, {
+      schedule,
+      overlap: 'bufferAll',
+      ttl: '1s',
+    });
+    await clock.advance('1h');
+    // Those of 1 s and 2 s were too old at 3.5 s, when the slot came free; that of 3 s was not.
+    expect(ran).toEqual([3000]);
+    expect((await scheduler.get(task.id))?.status).toBe('succeeded');
+  });
+
   it('does not hold for retries', async () => {
     const { scheduler, clock } = await startBed({
       flaky: (_: unknown, ctx: Context) => {
@@ -453,6 +475,33 @@ describe('ttl', () => {
     const task = await scheduler.schedule('flaky', null, { ttl: 10 });
     await clock.advance('1m');
     expect((await scheduler.wait(task.id)).status).toBe('succeeded');
+  });
+});
+
+describe('a wall clock that goes back', () => {
+  it.each(['100ms', '1h'])('by %s: what was due and has not started waits for its time again', async (by) => {
+    const ran: [string, number][] = [];
+    const { scheduler, clock } = await startBed(
+      {
+        nap: (ms: number, ctx: Context) => ctx.sleep(ms),
+        note: (name: string, ctx: Context) =>
+          void ran.push([name, since(ctx.clock.now()) as number]),
+      },
+      { workers: { concurrency: 1 }, limits: { maxReady: 2 } },
+    );
+    await scheduler.schedule('nap', 1010);
+    // More than the lane holds, so that some are ready, and some overdue.
+    const names = Array.from({ length: 6 }, (_, n) => `n${n}`);
+    for (const name of names) await scheduler.schedule('note', name, { delay: '1s' });
+    await clock.advance('1005ms');
+    await clock.jumpWall(`-${by}`);
+    const back = by === '1h' ? 3_600_000 : 100;
+    await clock.advance('50ms');
+    expect(ran).toEqual([]);
+    await clock.advance(back - 60);
+    expect(ran).toEqual([]);
+    await clock.advance('60ms');
+    expect(ran).toEqual(names.map((name) => [name, 1000]));
   });
 });
 
