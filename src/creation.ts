@@ -1,13 +1,9 @@
 /** Creating tasks: checks, admission, idempotency keys. Item by item; nothing is half-written. */
 import { refuse, textOf } from './check.js';
-import {
-  IdempotencyConflictError,
-  InvalidScheduleError,
-  TickwheelError,
-} from './core/errors.js';
+import { IdempotencyConflictError, InvalidScheduleError, TickwheelError } from './core/errors.js';
 import type { NewTask } from './core/event.js';
-import { anchorOf, firstNominal } from './core/schedule.js';
 import type { TaskView } from './core/model.js';
+import { anchorOf, firstNominal } from './core/schedule.js';
 import { describe } from './core/units.js';
 import type { Engine } from './engine/engine.js';
 import type { Outcome } from './engine/job.js';
@@ -40,6 +36,8 @@ interface Prepared {
 const TASK_BYTES = 1024;
 /** Items prepared and submitted at once; a longer list goes in chunks, so that the loop has its turns. */
 const CHUNK = 1000;
+/** A long list waits for its own oldest chunk, so that it never overloads the scheduler by itself. */
+const CHUNKS_UNDER_WAY = 8;
 
 export class Creation {
   readonly #options: CreationOptions;
@@ -50,13 +48,15 @@ export class Creation {
 
   async create(items: readonly unknown[]): Promise<Result[]> {
     if (items.length <= CHUNK) return this.#createChunk(items);
-    const chunks: Promise<Result[]>[] = [];
-    for (let from = 0; from < items.length; from += CHUNK) {
-      const chunk = this.#createChunk(items.slice(from, from + CHUNK));
-      chunks.push(chunk);
-      await this.#options.engine.rest();
+    const results: Result[] = [];
+    const underWay: Promise<Result[]>[] = [];
+    for (let from = 0; from < items.length || underWay.length > 0; from += CHUNK) {
+      if (from < items.length) underWay.push(this.#createChunk(items.slice(from, from + CHUNK)));
+      const isFull = underWay.length >= CHUNKS_UNDER_WAY || from >= items.length;
+      if (isFull) for (const result of (await underWay.shift()) ?? []) results.push(result);
+      else await this.#options.engine.rest();
     }
-    return (await Promise.all(chunks)).flat();
+    return results;
   }
 
   async #createChunk(items: readonly unknown[]): Promise<Result[]> {
@@ -156,9 +156,9 @@ export class Creation {
         priority: request.priority,
         idempotencyKey,
         definition:
-          idempotencyKey === undefined
+          request.scheduleText === undefined
             ? undefined
-            : hashDefinition(name, payload, request.scheduleText()),
+            : hashDefinition(name, payload, request.scheduleText),
         createdAt: nowMs,
       };
       return { task, request, bytes };

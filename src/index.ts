@@ -11,15 +11,15 @@ export { VirtualClock } from './clock/virtual.js';
 export * from './core/errors.js';
 export type { AttemptOutcome, Catchup, Overlap } from './core/model.js';
 export {
-  cron,
   type CronOptions,
   type CronSchedule,
-  fixedDelay,
+  cron,
   type FixedDelayOptions,
   type FixedDelaySchedule,
-  fixedRate,
   type FixedRateOptions,
   type FixedRateSchedule,
+  fixedDelay,
+  fixedRate,
   type NextTimesOptions,
   type OnceSchedule,
   type Schedule,
@@ -64,10 +64,10 @@ export {
   type ShutdownOptions,
 } from './scheduler.js';
 export type { Bound, Stats } from './stats.js';
-export { memoryStore, type MemoryStoreOptions } from './store/memory/memory-store.js';
+export { type MemoryStoreOptions, memoryStore } from './store/memory/memory-store.js';
 export type { Store, StoreCapabilities } from './store/store.js';
 export type { NameOf, PayloadOf, ScheduleArguments, ScheduleItem, TaskRef } from './types.js';
-export { TimerWheel, type TimerHandle } from './wheel/timer-wheel.js';
+export { type TimerHandle, TimerWheel } from './wheel/timer-wheel.js';
 
 /**
  * The schedule's next nominal times strictly after `from` (default: now), `count` of them (default 5) or fewer

@@ -1,5 +1,13 @@
 /** What callers ask for when they schedule or update, checked and resolved. */
-import { integerOf, numberOf, oneOf, optionsOf, positiveDurationMs, refuse, textOf } from './check.js';
+import {
+  integerOf,
+  numberOf,
+  oneOf,
+  optionsOf,
+  positiveDurationMs,
+  refuse,
+  textOf,
+} from './check.js';
 import { InvalidArgumentError } from './core/errors.js';
 import type { Catchup, Overlap, Policies } from './core/model.js';
 import { type OnceSchedule, type Schedule, scheduleKey, toSchedule } from './core/schedule.js';
@@ -86,7 +94,13 @@ const SCHEDULE_NAMES = new Set([
   'onConflict',
   'tx',
 ] as const);
-const UPDATE_NAMES = new Set([...WHEN, ...POLICIES, 'payload', 'priority', 'handlerVersion'] as const);
+const UPDATE_NAMES = new Set([
+  ...WHEN,
+  ...POLICIES,
+  'payload',
+  'priority',
+  'handlerVersion',
+] as const);
 const RETRY_NAMES = new Set([
   'maxAttempts',
   'initialBackoff',
@@ -122,8 +136,10 @@ export interface ScheduleRequest {
   readonly tenant: string;
   readonly priority: number;
   readonly schedule: Schedule;
-  /** The schedule as first given: a delay stays a delay, so that declaring it again is the same. */
-  readonly scheduleText: () => string;
+  /**
+   * The schedule as first given, where a key is: a delay stays a delay, so that declaring it again is the same.
+   */
+  readonly scheduleText: string | undefined;
   readonly policies: Policies;
   readonly handlerVersion: number | undefined;
   readonly idempotencyKey: string | undefined;
@@ -139,13 +155,13 @@ export function scheduleRequest(given: unknown, nowMs: number): ScheduleRequest 
       'options.tx is given; allowed: only with a store that joins transactions (PostgreSQL)',
     );
   }
-  const { schedule, text } = whenOf(options, nowMs) ?? nowOf(nowMs);
+  const schedule = whenOf(options, nowMs) ?? onceAt(nowMs);
   const { idempotencyKey, handlerVersion } = options;
   return {
     tenant: options.tenant === undefined ? 'default' : textOf(options.tenant, 'tenant', NAME_MAX),
     priority: priorityOf(options.priority),
     schedule,
-    scheduleText: text,
+    scheduleText: idempotencyKey === undefined ? undefined : textOfWhen(options, schedule),
     policies: policiesOf(options, DEFAULT_POLICIES, schedule),
     handlerVersion: handlerVersion === undefined ? undefined : versionOf(handlerVersion),
     idempotencyKey:
@@ -158,12 +174,11 @@ export function scheduleRequest(given: unknown, nowMs: number): ScheduleRequest 
 }
 
 function immediate(nowMs: number): ScheduleRequest {
-  const { schedule, text } = nowOf(nowMs);
   return {
     tenant: 'default',
     priority: DEFAULT_PRIORITY,
-    schedule,
-    scheduleText: text,
+    schedule: onceAt(nowMs),
+    scheduleText: undefined,
     policies: DEFAULT_POLICIES,
     handlerVersion: undefined,
     idempotencyKey: undefined,
@@ -188,7 +203,7 @@ export function updateRequest(given: unknown, nowMs: number): UpdateRequest {
   return {
     hasPayload: Object.hasOwn(options, 'payload'),
     payload: options.payload,
-    schedule: whenOf(options, nowMs)?.schedule,
+    schedule: whenOf(options, nowMs),
     priority: priority === undefined ? undefined : priorityOf(priority),
     handlerVersion: handlerVersion === undefined ? undefined : versionOf(handlerVersion),
     policies: (before, schedule) => policiesOf(options, before, schedule),
@@ -197,38 +212,31 @@ export function updateRequest(given: unknown, nowMs: number): UpdateRequest {
 
 type Named<K extends string> = { readonly [key in K]?: unknown };
 
-function whenOf(
-  options: Named<(typeof WHEN)[number]>,
-  nowMs: number,
-): { schedule: Schedule; text: () => string } | undefined {
-  const given = WHEN.filter((name) => options[name] !== undefined);
-  if (given.length > 1) {
+function whenOf(options: Named<(typeof WHEN)[number]>, nowMs: number): Schedule | undefined {
+  const { runAt, delay, schedule } = options;
+  if (
+    Number(runAt !== undefined) + Number(delay !== undefined) + Number(schedule !== undefined) >
+    1
+  ) {
+    const given = WHEN.filter((name) => options[name] !== undefined);
     throw new InvalidArgumentError(
       `${given.join(' and ')} are given; allowed: at most one of runAt, delay, schedule`,
     );
   }
-  if (options.runAt !== undefined) {
-    const atMs = parseInstantMs(options.runAt, 'runAt');
-    return { schedule: onceAt(atMs), text: () => `runAt ${atMs}` };
-  }
-  if (options.delay !== undefined) {
-    const delayMs = parseDurationMs(options.delay, 'delay');
-    return { schedule: onceAt(nowMs + delayMs), text: () => `delay ${delayMs}` };
-  }
-  if (options.schedule !== undefined) {
-    const schedule = toSchedule(options.schedule);
-    return { schedule, text: () => scheduleKey(schedule) };
-  }
-  return undefined;
+  if (runAt !== undefined) return onceAt(parseInstantMs(runAt, 'runAt'));
+  if (delay !== undefined) return onceAt(nowMs + parseDurationMs(delay, 'delay'));
+  return schedule === undefined ? undefined : toSchedule(schedule);
+}
+
+function textOfWhen(options: Named<(typeof WHEN)[number]>, schedule: Schedule): string {
+  if (options.delay !== undefined) return `delay ${parseDurationMs(options.delay, 'delay')}`;
+  if (options.runAt === undefined && options.schedule === undefined) return 'now';
+  return schedule.kind === 'once' ? `runAt ${schedule.at}` : scheduleKey(schedule);
 }
 
 /** Of a time that was checked. Not frozen: callers are given copies, and there is one a task. */
 function onceAt(at: number): OnceSchedule {
   return { kind: 'once', at };
-}
-
-function nowOf(nowMs: number): { schedule: Schedule; text: () => string } {
-  return { schedule: onceAt(nowMs), text: () => 'now' };
 }
 
 export function priorityOf(value: unknown): number {

@@ -1,13 +1,13 @@
 /** Composition: which store, which executor, start and stop order; and the calls of the public API. */
-import { optionsOf, refuse, textOf, integerOf, oneOf, functionOf } from './check.js';
+import { functionOf, integerOf, oneOf, optionsOf, refuse, textOf } from './check.js';
 import {
   InvalidArgumentError,
   OccurrenceNotFoundError,
   SchedulerStateError,
   StoreUnavailableError,
   TaskNotFoundError,
-  UnknownHandlerError,
   type TickwheelError,
+  UnknownHandlerError,
 } from './core/errors.js';
 import type { CallEvent, TaskPatch } from './core/event.js';
 import { createIdSource, isId } from './core/id.js';
@@ -23,8 +23,13 @@ import type { Executor } from './execution/executor.js';
 import type { HandlerMap, HandlersOf } from './execution/handler.js';
 import { InProcessExecutor } from './execution/in-process.js';
 import { Hub } from './observe/hub.js';
-import { type OpenOptions, type ResolvedOptions, resolveOptions, tenantLimitsOf } from './options.js';
 import type { TenantLimits } from './options.js';
+import {
+  type OpenOptions,
+  type ResolvedOptions,
+  resolveOptions,
+  tenantLimitsOf,
+} from './options.js';
 import {
   type Attempt,
   attemptsOf,
@@ -41,13 +46,7 @@ import {
 import { type UpdateOptions, updateRequest } from './request.js';
 import { type Stats, statsOf } from './stats.js';
 import type { Setting, StoreSession } from './store/store.js';
-import type {
-  NameOf,
-  PayloadOf,
-  ScheduleArguments,
-  ScheduleItem,
-  TaskRef,
-} from './types.js';
+import type { NameOf, PayloadOf, ScheduleArguments, ScheduleItem, TaskRef } from './types.js';
 import { Values } from './values.js';
 import { Waiters } from './waiters.js';
 
@@ -134,9 +133,7 @@ export class Scheduler<H extends object = HandlerMap> {
   static open<M extends object = HandlerMap>(
     options: OpenOptions & { handlers?: URL },
   ): Promise<Scheduler<HandlersOf<M>>>;
-  static open<H extends HandlerMap>(
-    options: OpenOptions & { handlers: H },
-  ): Promise<Scheduler<H>>;
+  static open<H extends HandlerMap>(options: OpenOptions & { handlers: H }): Promise<Scheduler<H>>;
   static async open(given: unknown): Promise<Scheduler> {
     const options = resolveOptions(given);
     const values = new Values(options.maxPayloadBytes, options.payloadCodec);
@@ -230,7 +227,9 @@ export class Scheduler<H extends object = HandlerMap> {
   async start(): Promise<void> {
     this.#assertUsable('start');
     if (this.#state !== 'open') {
-      throw new SchedulerStateError(`start: the scheduler is ${this.#state}; allowed: once, when open`);
+      throw new SchedulerStateError(
+        `start: the scheduler is ${this.#state}; allowed: once, when open`,
+      );
     }
     this.#state = 'running';
     await this.#wiring.engine.start();
@@ -346,8 +345,14 @@ export class Scheduler<H extends object = HandlerMap> {
     const status = given.status === undefined ? undefined : oneOf(given.status, 'status', STATUSES);
     const query = { ...pageOf(given, CURSOR.tasks), ...filterOf(given) };
     const page = await this.#wiring.session.listTasks(query);
-    const matching = page.items.filter((view) => status === undefined || taskStatus(view) === status);
-    return pageWith(matching.map((view) => this.#present(view)), CURSOR.tasks, page.cursor);
+    const matching = page.items.filter(
+      (view) => status === undefined || taskStatus(view) === status,
+    );
+    return pageWith(
+      matching.map((view) => this.#present(view)),
+      CURSOR.tasks,
+      page.cursor,
+    );
   }
 
   /** A task's occurrences, newest first. @throws TaskNotFoundError */
@@ -457,9 +462,7 @@ export class Scheduler<H extends object = HandlerMap> {
         ...(payload === undefined ? {} : { payload }),
         ...(rescheduled ? { schedule } : {}),
         ...(request.priority === undefined ? {} : { priority: request.priority }),
-        ...(request.handlerVersion === undefined
-          ? {}
-          : { handlerVersion: request.handlerVersion }),
+        ...(request.handlerVersion === undefined ? {} : { handlerVersion: request.handlerVersion }),
       };
       const expectedVersion = (version as number | undefined) ?? task.version;
       const outcome = await this.#submit(id, { kind: 'update', patch: change, expectedVersion });
@@ -634,7 +637,7 @@ export class Scheduler<H extends object = HandlerMap> {
 
   async #settings(
     settings: readonly (readonly [string, Setting | undefined])[],
-    apply: () => void,
+    apply: () => () => void,
   ): Promise<void> {
     const [outcome] = await this.#wiring.engine.submit([{ kind: 'settings', settings, apply }]);
     if (outcome?.kind === 'failed') throw outcome.error;
@@ -677,7 +680,11 @@ async function executorOf(options: ResolvedOptions): Promise<Executor | undefine
 }
 
 /** @throws UnknownHandlerError unless this process has it, or has none at all */
-function checkHandler(executor: Executor | undefined, handler: string, version: number | undefined) {
+function checkHandler(
+  executor: Executor | undefined,
+  handler: string,
+  version: number | undefined,
+) {
   if (executor === undefined) return;
   const versions = executor.handlers.get(handler);
   if (versions === undefined) {

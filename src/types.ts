@@ -18,9 +18,10 @@ export type PayloadOf<T> = T extends AnyFunction
 export type NameOf<H extends object> = keyof H & string;
 
 /** The arguments of `schedule` after the name: the payload may be left out where it may be undefined. */
-export type ScheduleArguments<T> = undefined extends PayloadOf<T>
-  ? [payload?: PayloadOf<T>, options?: ScheduleOptions]
-  : [payload: PayloadOf<T>, options?: ScheduleOptions];
+export type ScheduleArguments<T> =
+  undefined extends PayloadOf<T>
+    ? [payload?: PayloadOf<T>, options?: ScheduleOptions]
+    : [payload: PayloadOf<T>, options?: ScheduleOptions];
 
 /** One item of `scheduleMany`. */
 export type ScheduleItem<H extends object> = {

@@ -5,8 +5,8 @@ import {
   type StoredError,
   toStoredError,
 } from './core/errors.js';
-import { createPayloadCodec } from './execution/payload.js';
 import type { PayloadCodec } from './execution/executor.js';
+import { createPayloadCodec } from './execution/payload.js';
 import type { StoredBytesCodec } from './options.js';
 
 export class Values {
@@ -43,9 +43,7 @@ export class Values {
 
   /** Encoded bytes as the store gets them. @throws PayloadNotSerializableError */
   seal = (bytes: Uint8Array | undefined): Uint8Array | undefined =>
-    bytes === undefined || this.#caller === undefined
-      ? bytes
-      : this.#sealed(this.#caller, bytes);
+    bytes === undefined || this.#caller === undefined ? bytes : this.#sealed(this.#caller, bytes);
 
   #sealed(caller: StoredBytesCodec, bytes: Uint8Array): Uint8Array {
     let sealed: unknown;

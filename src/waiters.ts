@@ -1,8 +1,9 @@
 /** Those who wait for the end of a task's latest occurrence. */
-import { sleepOn } from './clock/system.js';
+
 import type { Clock } from './clock/clock.js';
-import { TaskNotFoundError, WaitTimeoutError } from './core/errors.js';
+import { sleepOn } from './clock/system.js';
 import { SUPERSEDED } from './core/ending.js';
+import { TaskNotFoundError, WaitTimeoutError } from './core/errors.js';
 import { isTerminal, type OccurrenceRecord, type TaskView } from './core/model.js';
 import type { StoreSession } from './store/store.js';
 
@@ -83,8 +84,7 @@ export class Waiters {
   /** The one awaited, unless an update has put another in its place; else the task's newest. */
   async #latest(taskId: string, awaited: string | undefined): Promise<OccurrenceRecord> {
     const [view] = await this.#session.views([taskId]);
-    const known =
-      awaited === undefined ? undefined : await this.#read(view, awaited);
+    const known = awaited === undefined ? undefined : await this.#read(view, awaited);
     const isReplaced = known?.state === 'cancelled' && known.reason === SUPERSEDED;
     if (known !== undefined && !isReplaced) return known;
     const id = view?.task.lastOccurrenceId;

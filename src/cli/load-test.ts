@@ -36,11 +36,39 @@ const RETENTION = { succeeded: '10s', failed: '1h' } as const;
 /** The run goes on until what is due within this time of the last creation has run. */
 const DRAIN_HORIZON_MS = 10_000;
 
+/** The warm-up's load: enough to have everything compiled, and far from the limit. */
+const WARMUP_RATE = 8000;
+
 /** @throws InvalidArgumentError for a trace that can't be used */
 export async function runLoadTest(
   options: LoadOptions,
   surroundings: Surroundings,
 ): Promise<LoadResult> {
+  if (options.warmupMs > 0) await warmUp(options, surroundings);
+  return runOnce(options, surroundings);
+}
+
+/**
+ * A run of its own, on a store of its own, that nobody counts: what is measured afterwards is the scheduler,
+ * not the first seconds of V8's compiler.
+ */
+async function warmUp(options: LoadOptions, surroundings: Surroundings): Promise<void> {
+  const { progress } = surroundings;
+  progress.write(`warming up for ${options.warmupMs} ms, not counted\n`);
+  await runOnce(
+    {
+      ...options,
+      load: { kind: 'synthetic', ratePerSecond: WARMUP_RATE },
+      durationMs: options.warmupMs,
+      dueInMs: Math.min(options.warmupMs, 500),
+      pendingTasks: 0,
+      workMs: 0,
+    },
+    { ...surroundings, progress: { isTTY: false, write: () => true } },
+  );
+}
+
+async function runOnce(options: LoadOptions, surroundings: Surroundings): Promise<LoadResult> {
   const run = await prepare(options, surroundings);
   const { board, audit, creator, monitor } = run;
   let measured: Measured;

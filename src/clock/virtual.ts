@@ -1,5 +1,11 @@
 import { InvalidArgumentError } from '../core/errors.js';
-import { type Duration, describe, type Instant, parseDurationMs, parseInstantMs } from '../core/units.js';
+import {
+  type Duration,
+  describe,
+  type Instant,
+  parseDurationMs,
+  parseInstantMs,
+} from '../core/units.js';
 import type { Clock, ClockParticipant, Disarm, WakeAt } from './clock.js';
 import { sleepOn } from './system.js';
 import { nextTurn } from './turn.js';
@@ -106,7 +112,9 @@ export class VirtualClock implements Clock {
 
   async #moveTo(targetMs: number): Promise<void> {
     if (this.#moving) {
-      throw new InvalidArgumentError('advance was called while another advance is under way: await it');
+      throw new InvalidArgumentError(
+        'advance was called while another advance is under way: await it',
+      );
     }
     this.#moving = true;
     try {

@@ -47,6 +47,9 @@ export interface NewOccurrence {
   readonly catchup?: boolean;
 }
 
+/** Most drafts need neither list: they are made when they are. */
+const NONE: readonly never[] = [];
+
 export class Draft {
   /** A copy of our own once `taskChanged`. */
   #task: Mutable<TaskRecord>;
@@ -60,8 +63,8 @@ export class Draft {
   subject: OccurrenceRecord | undefined;
   remove = false;
   readonly changed: Mutable<OccurrenceRecord>[] = [];
-  readonly attempts: AttemptRecord[] = [];
-  readonly effects: Effect[] = [];
+  attempts: readonly AttemptRecord[] = NONE;
+  effects: readonly Effect[] = NONE;
 
   constructor(task: TaskRecord, live: readonly OccurrenceRecord[], facts: Facts) {
     this.#task = task;
@@ -209,7 +212,7 @@ export class Draft {
     error: Uint8Array | undefined,
     endedAt: number,
   ): void {
-    this.attempts.push({
+    const attempt: AttemptRecord = {
       occurrenceId: occurrence.id,
       attempt: occurrence.attempt,
       fencingToken: occurrence.token,
@@ -219,7 +222,13 @@ export class Draft {
       progress: occurrence.progress,
       outcome,
       error,
-    });
+    };
+    this.attempts = [...this.attempts, attempt];
+  }
+
+  effect(effect: Effect): void {
+    if (this.effects === NONE) this.effects = [effect];
+    else (this.effects as Effect[]).push(effect);
   }
 
   tell(
@@ -228,7 +237,7 @@ export class Draft {
     details: TaskEventDetails = {},
   ): void {
     if (this.facts.tells?.(type) === false) return;
-    this.effects.push({
+    this.effect({
       kind: 'tell',
       event: {
         type,

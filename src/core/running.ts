@@ -109,7 +109,7 @@ export function requestCancel(
     cancelRequestedAt: draft.facts.nowMs,
     reason: reason ?? 'cancelled',
   });
-  draft.effects.push({
+  draft.effect({
     kind: 'abort',
     occurrenceId: next.id,
     token: next.token,

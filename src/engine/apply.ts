@@ -22,9 +22,7 @@ function isTimed(task: TaskRecord, occurrence: OccurrenceRecord): boolean {
 }
 
 function isReadyToStart(task: TaskRecord, occurrence: OccurrenceRecord): boolean {
-  return (
-    occurrence.state === 'ready' && (task.state !== 'paused' || occurrence.kind === 'trigger')
-  );
+  return occurrence.state === 'ready' && (task.state !== 'paused' || occurrence.kind === 'trigger');
 }
 
 function isOpen(task: TaskRecord): boolean {
@@ -117,7 +115,10 @@ export class Apply {
       if (refused.has(change)) this.#takeBack(batch, change);
       else this.#applyChange(change, batch);
     }
-    for (const active of batch.reloaded) this.#placeAll(active);
+    for (const active of batch.reloaded) {
+      this.#placeAll(active);
+      this.#parts.working.release(active, false);
+    }
     for (const active of batch.touched) this.#parts.working.release(active, false);
   }
 
@@ -221,6 +222,7 @@ export class Apply {
     const { inbox, clock } = this.#parts;
     for (const { job } of batch.answers) job.group.settle(job.index, { kind: 'failed', error });
     batch.answers.length = 0;
+    for (const revert of batch.reverts.reverse()) revert();
     for (const change of batch.changes) this.#restore(change);
     const reloads = batch.changes.filter((change) => change.taskBefore !== undefined);
     batch.changes.length = 0;

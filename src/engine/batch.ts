@@ -57,6 +57,8 @@ export class Batch {
   readonly changes: Change[] = [];
   readonly settings: (readonly [string, Setting | undefined])[] = [];
   readonly answers: Answer[] = [];
+  /** Take back what settings of this turn have set, should the commit fail. */
+  readonly reverts: (() => void)[] = [];
   /** Events of attempts decided in this turn: repeated when the commit fails, so that no end is lost. */
   readonly attemptEvents: Redo[] = [];
   /** Tasks looked at, whether or not anything of them changed. */

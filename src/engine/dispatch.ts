@@ -271,7 +271,11 @@ export class Dispatch {
     }
   }
 
-  #entered(run: ActiveRun, report: Extract<Report, { kind: 'entered' }>, batch: Batch): AttemptEvent {
+  #entered(
+    run: ActiveRun,
+    report: Extract<Report, { kind: 'entered' }>,
+    batch: Batch,
+  ): AttemptEvent {
     run.entered = true;
     const occurrence = run.active.find(run.occurrenceId);
     const policies = run.active.view?.task.policies;

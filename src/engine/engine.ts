@@ -1,7 +1,7 @@
 /** Wires the loop and its parts, and what is done to them from outside: submit, start, shut down, look. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
-import { sleepOn } from '../clock/system.js';
 import type { Clock, ClockParticipant } from '../clock/clock.js';
+import { sleepOn } from '../clock/system.js';
 import { type StoredError, StoreUnavailableError, TickwheelError } from '../core/errors.js';
 import { type GateStats, type LaneLimits, ReadyQueue } from '../core/ready-queue.js';
 import type { Executor, Report } from '../execution/executor.js';
@@ -17,8 +17,8 @@ import { JobGroup, type Outcome, type Work } from './job.js';
 import { Loop } from './loop.js';
 import { NearTable } from './near-table.js';
 import type { EngineParts } from './parts.js';
-import type { ActiveRun } from './runs.js';
 import { Pruning } from './pruning.js';
+import type { ActiveRun } from './runs.js';
 import { type Limits, Scopes } from './scopes.js';
 import { Timing } from './timing.js';
 import { type ReadyItem, WorkingSet } from './working-set.js';
@@ -91,10 +91,7 @@ export class Engine implements ClockParticipant {
     return engine;
   }
 
-  private constructor(
-    options: EngineOptions,
-    openTasks: readonly (readonly [string, number])[],
-  ) {
+  private constructor(options: EngineOptions, openTasks: readonly (readonly [string, number])[]) {
     this.#options = options;
     const { clock, session, executor } = options;
     const ready = new ReadyQueue<ReadyItem>({ maxReady: options.maxReady });
@@ -102,7 +99,8 @@ export class Engine implements ClockParticipant {
       ready.setHandlerLimits(handler, limits);
     }
     const scopes = new Scopes(ready, options.tenants);
-    if (executor !== undefined) ready.setRunnable((handler, version) => runs(executor, handler, version));
+    if (executor !== undefined)
+      ready.setRunnable((handler, version) => runs(executor, handler, version));
     this.#parts = {
       clock,
       session,
@@ -274,7 +272,8 @@ export class Engine implements ClockParticipant {
     const parts = this.#parts;
     if (!parts.draining) return;
     if (kind === 'returned' || kind === 'released') this.#ended.released++;
-    else if (kind === 'succeeded' || kind === 'failed' || kind === 'crashed') this.#ended.finished++;
+    else if (kind === 'succeeded' || kind === 'failed' || kind === 'crashed')
+      this.#ended.finished++;
     if (parts.dispatch?.runs.size === 0) for (const drained of this.#onDrained) drained();
   }
 

@@ -25,8 +25,8 @@ export type Work =
   | {
       readonly kind: 'settings';
       readonly settings: readonly (readonly [string, Setting | undefined])[];
-      /** Takes effect in the loop when the change is made, before anything else is claimed. */
-      readonly apply: () => void;
+      /** Takes effect in the loop when the change is made, before anything else is claimed. Returns what undoes it. */
+      readonly apply: () => () => void;
     };
 
 /** Jobs submitted together; resolves once all of them are durable, outcomes in order. */

@@ -87,8 +87,10 @@ export class Loop {
     const nowMs = await this.#readClock();
     const batch = new Batch(this.#facts(nowMs), clock.monotonic());
     dispatch?.enforce(batch.monotonicMs);
+    const reloads = await this.#reload();
     await this.#decideReports(batch);
     await this.#decideJobs(batch);
+    this.#placeReloaded(batch, reloads);
     await this.#decideDue(batch);
     this.#claimReady(batch);
     const refusals = await this.#commit(batch);
@@ -114,6 +116,23 @@ export class Loop {
     }
     this.#lastNowMs = nowMs;
     return nowMs;
+  }
+
+  /** Tasks of which a commit failed, as they are stored: before anything of this turn is decided on them. */
+  async #reload(): Promise<readonly string[]> {
+    const { inbox, working } = this.#parts;
+    const reloads = inbox.takeReloads();
+    await working.refresh(reloads);
+    return reloads;
+  }
+
+  #placeReloaded(batch: Batch, reloads: readonly string[]): void {
+    for (const id of reloads) {
+      const active = this.#parts.working.get(id);
+      if (active === undefined) continue;
+      this.#apply.placeReady(active, batch);
+      batch.reloaded.push(active);
+    }
   }
 
   async #decideReports(batch: Batch): Promise<void> {
@@ -154,24 +173,16 @@ export class Loop {
   async #decideJobs(batch: Batch): Promise<void> {
     const { inbox, working } = this.#parts;
     const jobs = inbox.takeJobs(JOBS_MAX);
-    const reloads = inbox.takeReloads();
     this.#inHand = jobs;
-    if (jobs.length === 0 && reloads.length === 0) return;
+    if (jobs.length === 0) return;
     const ids: string[] = [];
     for (const { work } of jobs) {
       if (work.kind === 'task' && work.event.kind !== 'create') ids.push(work.taskId);
     }
-    await working.refresh(reloads);
     await working.load(ids);
     for (const job of jobs) {
       const dead = deadLetterOf(job);
       this.#decideJob(batch, dead === undefined ? job : await this.#upToDate(batch, job, dead));
-    }
-    for (const id of reloads) {
-      const active = working.get(id);
-      if (active === undefined) continue;
-      this.#apply.placeReady(active, batch);
-      batch.reloaded.push(active);
     }
   }
 
@@ -189,7 +200,7 @@ export class Loop {
     const { work } = job;
     if (work.kind === 'settings') {
       for (const setting of work.settings) batch.settings.push(setting);
-      work.apply();
+      batch.reverts.push(work.apply());
       const done: Outcome = { kind: 'done', view: undefined, subject: undefined, changed: true };
       batch.answer(job, undefined, done);
       return;

@@ -51,16 +51,22 @@ export class Scopes {
     );
   }
 
-  pause(scope: Scope): void {
-    this.#apply(keyOf(scope), true);
+  /** @returns what undoes it */
+  pause(scope: Scope): () => void {
+    const key = keyOf(scope);
+    const wasPaused = this.#paused.has(key);
+    this.#apply(key, true);
+    return () => this.#apply(key, wasPaused);
   }
 
-  resume(scope: Scope, nowMs: number): void {
+  /** @returns what undoes it */
+  resume(scope: Scope, nowMs: number): () => void {
     const key = keyOf(scope);
-    if (!this.#paused.has(key)) return;
+    if (!this.#paused.has(key)) return () => {};
     this.#apply(key, false);
     // Strictly before the next millisecond: what came due in this very one passed while paused.
     this.#resumedAt.set(key, nowMs + 1);
+    return () => this.#apply(key, true);
   }
 
   #apply(key: string, paused: boolean): void {
@@ -74,9 +80,16 @@ export class Scopes {
     else this.#queue.resumeHandler(name as string);
   }
 
-  setLimits(tenant: string, limits: Limits): void {
+  /** @returns what undoes it */
+  setLimits(tenant: string, limits: Limits): () => void {
+    const before = this.#limits.get(tenant);
     this.#limits.set(tenant, limits);
     this.#queue.setTenantLimits(tenant, limits);
+    return () => {
+      if (before === undefined) this.#limits.delete(tenant);
+      else this.#limits.set(tenant, before);
+      this.#queue.setTenantLimits(tenant, this.limitsOf(tenant));
+    };
   }
 
   limitsOf(tenant: string): Limits {
@@ -88,11 +101,16 @@ const PAUSED = 'paused:';
 const LIMITS = 'limits:';
 
 function keyOf(scope: Scope): string {
-  return 'tenant' in scope ? `${PAUSED}tenant:${scope.tenant}` : `${PAUSED}handler:${scope.handler}`;
+  return 'tenant' in scope
+    ? `${PAUSED}tenant:${scope.tenant}`
+    : `${PAUSED}handler:${scope.handler}`;
 }
 
 /** What is stored for a pause, and taken away by a resume. */
-export function pauseSetting(scope: Scope, nowMs: number | undefined): [string, Setting | undefined] {
+export function pauseSetting(
+  scope: Scope,
+  nowMs: number | undefined,
+): [string, Setting | undefined] {
   return [keyOf(scope), nowMs === undefined ? undefined : { pausedAt: nowMs }];
 }
 

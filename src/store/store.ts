@@ -14,8 +14,9 @@
  *    asked for, none holds a snapshot across an await.
  * 7. Records given and returned are never mutated by either side.
  */
-import type { AttemptRecord, OccurrenceRecord, TaskRecord, TaskView } from '../core/model.js';
+
 import type { Clock } from '../clock/clock.js';
+import type { AttemptRecord, OccurrenceRecord, TaskRecord, TaskView } from '../core/model.js';
 
 /** What a caller names: a place for tasks, opened by one scheduler at a time (or by many, where `shared`). */
 export interface Store {

@@ -162,6 +162,30 @@ describe('commits', () => {
     await scheduler.schedule('nap', 1);
   });
 
+  it('on a full store change no setting: a pause or limit that was refused is not in force', async () => {
+    let full = false;
+    const store = memoryStore({ fail: () => (full ? new StoreFullError('no space') : undefined) });
+    const { scheduler, clock } = await startBed(fine, { store, tenants: { t: { maxPending: 1 } } });
+    await scheduler.pause({ tenant: 'p' });
+    full = true;
+    for (const call of [
+      scheduler.pause({ tenant: 't' }),
+      scheduler.pause({ handler: 'work' }),
+      scheduler.resume({ tenant: 'p' }),
+      scheduler.setTenantLimits('t', { maxPending: 0 }),
+    ]) {
+      expect(await rejection(call)).toBeInstanceOf(StoreFullError);
+    }
+    full = false;
+    const held = await scheduler.schedule('work', 1, { tenant: 'p' });
+    const free = await scheduler.schedule('work', 2, { tenant: 't' });
+    await clock.advance('5s');
+    expect((await scheduler.get(free.id))?.status).toBe('succeeded');
+    expect((await scheduler.get(held.id))?.status).toBe('scheduled');
+    await scheduler.resume({ tenant: 'p' });
+    expect((await scheduler.wait(held.id)).result).toBe(1);
+  });
+
   it('beyond maxRecords are refused, and the scheduler goes on', async () => {
     const store = memoryStore({ maxRecords: 10 });
     const { scheduler, clock } = await startBed(fine, { store, retention: { succeeded: 0 } });

@@ -10,6 +10,8 @@ export interface LoadOptions {
   readonly load: SyntheticLoad | TraceLoad;
   /** Of the load, without preload and drain; undefined: a trace to its end. */
   readonly durationMs: number | undefined;
+  /** Length of a run before that is not counted, so that the load meets compiled code. */
+  readonly warmupMs: number;
   readonly dueInMs: number;
   readonly pendingTasks: number;
   readonly spreadMs: number;
@@ -44,6 +46,7 @@ type Flag =
   | 'store'
   | 'rate'
   | 'duration'
+  | 'warmup'
   | 'dueIn'
   | 'pending'
   | 'spread'
@@ -73,6 +76,8 @@ const MINUTE_MAX = 10_000_000;
 const SEED_MAX = 2 ** 32 - 1;
 const DEFAULT_SPEED = '20';
 const DEFAULT_DURATION = '60s';
+/** Long enough for the compiler to have seen everything. */
+const DEFAULT_WARMUP_MS = 4000;
 /** Where the report goes when nothing was asked for. */
 const DEFAULT_REPORT_FILE = 'report.html';
 
@@ -83,6 +88,10 @@ export function declareLoadOptions(command: Command): Command {
     .option(
       '--duration <time>',
       `length of the load (default: ${DEFAULT_DURATION}; --trace: all of it)`,
+    )
+    .option(
+      '--warmup <time>',
+      'run without counting first (default: 4s, but no longer than --duration)',
     )
     .option('--due-in <time>', 'due times lie uniformly in the next <time>', '2s')
     .option('--pending <n>', 'first store this many tasks, then run the load', '0')
@@ -109,10 +118,15 @@ export function parseLoadOptions(raw: RawOptions): LoadOptions {
   const isSample = load.kind === 'trace' && load.file === undefined;
   const fallbackDuration = load.kind === 'trace' && !isSample ? undefined : DEFAULT_DURATION;
   const duration = raw.duration ?? fallbackDuration;
+  const durationMs = duration === undefined ? undefined : durationOf('--duration', duration);
   return {
     store: oneOf('--store', raw.store ?? DEFAULT_STORE, STORE_NAMES),
     load,
-    durationMs: duration === undefined ? undefined : durationOf('--duration', duration),
+    durationMs,
+    warmupMs:
+      raw.warmup === undefined
+        ? Math.min(DEFAULT_WARMUP_MS, durationMs ?? DEFAULT_WARMUP_MS)
+        : durationOf('--warmup', raw.warmup),
     dueInMs: durationOf('--due-in', raw.dueIn ?? '2s'),
     pendingTasks: whole('--pending', raw.pending ?? '0', 0, PENDING_MAX),
     spreadMs: durationOf('--spread', raw.spread ?? '30d'),
