@@ -11,7 +11,13 @@ import {
 import { InvalidArgumentError } from './core/errors.js';
 import type { Catchup, Overlap, Policies } from './core/model.js';
 import { type OnceSchedule, type Schedule, scheduleKey, toSchedule } from './core/schedule.js';
-import { type Duration, type Instant, parseDurationMs, parseInstantMs } from './core/units.js';
+import {
+  type Duration,
+  INSTANT_MAX_MS,
+  type Instant,
+  parseDurationMs,
+  parseInstantMs,
+} from './core/units.js';
 
 /** When a task runs: at most one of the three; none: now. */
 export type When =
@@ -224,7 +230,11 @@ function whenOf(options: Named<(typeof WHEN)[number]>, nowMs: number): Schedule 
     );
   }
   if (runAt !== undefined) return onceAt(parseInstantMs(runAt, 'runAt'));
-  if (delay !== undefined) return onceAt(nowMs + parseDurationMs(delay, 'delay'));
+  if (delay !== undefined) {
+    const atMs = nowMs + parseDurationMs(delay, 'delay');
+    if (atMs > INSTANT_MAX_MS) refuse('delay', delay, 'one that ends before the year 275760');
+    return onceAt(atMs);
+  }
   return schedule === undefined ? undefined : toSchedule(schedule);
 }
 

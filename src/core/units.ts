@@ -51,7 +51,7 @@ export function describe(value: unknown): string {
 const ISO_WITH_ZONE =
   /^[+-]?\d{4,6}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2}))$/i;
 /** The range of `Date`: ± 100 million days around the epoch (ECMA-262, 21.4.1.1). */
-const INSTANT_MAX_MS = 8.64e15;
+export const INSTANT_MAX_MS = 8.64e15;
 
 /**
  * An `Instant` in epoch milliseconds. Fractions of a millisecond round up, so that nothing comes early.

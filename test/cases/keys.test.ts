@@ -27,7 +27,10 @@ describe('keys and payloads', () => {
   });
 
   it('24b. also where the tenant has no place left for another', async () => {
-    const { scheduler } = await openBed({ work: (n: number) => n }, { tenants: { '*': { maxPending: 1 } } });
+    const { scheduler } = await openBed(
+      { work: (n: number) => n },
+      { tenants: { '*': { maxPending: 1 } } },
+    );
     const options = { idempotencyKey: 'k', delay: '1h' };
     const items = Array.from({ length: 5 }, () => ({
       handler: 'work' as const,

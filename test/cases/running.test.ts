@@ -13,30 +13,33 @@ import {
 } from '../scheduler/helpers.js';
 
 describe('running', () => {
-  it.each([16, 16_384])('26. priority 1 is not behind thousands without one (maxReady %i)', async (maxReady) => {
-    const order: unknown[] = [];
-    const { scheduler, clock } = await startBed(
-      {
-        work: async (n: unknown, ctx: Context) => {
-          order.push(n);
-          await ctx.sleep(1);
+  it.each([16, 16_384])(
+    '26. priority 1 is not behind thousands without one (maxReady %i)',
+    async (maxReady) => {
+      const order: unknown[] = [];
+      const { scheduler, clock } = await startBed(
+        {
+          work: async (n: unknown, ctx: Context) => {
+            order.push(n);
+            await ctx.sleep(1);
+          },
         },
-      },
-      { workers: { concurrency: 1 }, limits: { maxReady } },
-    );
-    const items = Array.from({ length: 3000 }, (_, payload) => ({
-      handler: 'work' as const,
-      payload: payload as unknown,
-    }));
-    await scheduler.scheduleMany(items);
-    await clock.advance(5);
-    const before = order.length;
-    await scheduler.schedule('work', 'urgent', { priority: 1 });
-    await clock.advance(5);
-    // What was let through before it is at most the lane's share of what is held in memory.
-    expect(order.indexOf('urgent')).toBeGreaterThan(0);
-    expect(order.indexOf('urgent')).toBeLessThanOrEqual(before + 3);
-  });
+        { workers: { concurrency: 1 }, limits: { maxReady } },
+      );
+      const items = Array.from({ length: 3000 }, (_, payload) => ({
+        handler: 'work' as const,
+        payload: payload as unknown,
+      }));
+      await scheduler.scheduleMany(items);
+      await clock.advance(5);
+      const before = order.length;
+      await scheduler.schedule('work', 'urgent', { priority: 1 });
+      await clock.advance(5);
+      // What was let through before it is at most the lane's share of what is held in memory.
+      expect(order.indexOf('urgent')).toBeGreaterThan(0);
+      expect(order.indexOf('urgent')).toBeLessThanOrEqual(before + 3);
+    },
+  );
 
   it('26b. a rescued task keeps its place', async () => {
     const order: unknown[] = [];

@@ -50,27 +50,30 @@ describe('schedules', () => {
     ['latest', 1, 100],
     ['all', 101, 0],
     ['none', 0, 101],
-  ] as const)('21. a minutely cron after 101 minutes of downtime: %s', async (catchup, runs, missed) => {
-    const { ran, note } = recorder();
-    const first = await startBed({ note });
-    const { store, clock } = first;
-    const schedule = cron('* * * * *');
-    const task = await first.scheduler.schedule('note', null, { schedule, catchup });
-    await clock.advance('30s');
-    await close(first);
-    const closedAt = clock.now();
-    // Times 1 to 101 passed.
-    await clock.advance(START_MS + 101 * MINUTE + 30_000 - closedAt);
-    const { scheduler, events } = await startBed({ note }, { store, clock });
-    expect(ran.length).toBe(runs);
-    if (runs > 0) expect(ran.at(-1)?.[0]).toBe(101 * MINUTE);
-    const counted = events.filter((event) => event.type === 'missed').map((event) => event.count);
-    expect(counted).toEqual(missed === 0 ? [] : [missed]);
-    ran.length = 0;
-    await clock.advance(MINUTE);
-    expect(ran).toEqual([[102 * MINUTE, 102 * MINUTE]]);
-    expect((await scheduler.get(task.id))?.status).toBe('scheduled');
-  });
+  ] as const)(
+    '21. a minutely cron after 101 minutes of downtime: %s',
+    async (catchup, runs, missed) => {
+      const { ran, note } = recorder();
+      const first = await startBed({ note });
+      const { store, clock } = first;
+      const schedule = cron('* * * * *');
+      const task = await first.scheduler.schedule('note', null, { schedule, catchup });
+      await clock.advance('30s');
+      await close(first);
+      const closedAt = clock.now();
+      // Times 1 to 101 passed.
+      await clock.advance(START_MS + 101 * MINUTE + 30_000 - closedAt);
+      const { scheduler, events } = await startBed({ note }, { store, clock });
+      expect(ran.length).toBe(runs);
+      if (runs > 0) expect(ran.at(-1)?.[0]).toBe(101 * MINUTE);
+      const counted = events.filter((event) => event.type === 'missed').map((event) => event.count);
+      expect(counted).toEqual(missed === 0 ? [] : [missed]);
+      ran.length = 0;
+      await clock.advance(MINUTE);
+      expect(ran).toEqual([[102 * MINUTE, 102 * MINUTE]]);
+      expect((await scheduler.get(task.id))?.status).toBe('scheduled');
+    },
+  );
 
   it.each([
     ['latest', 1],
@@ -167,8 +170,7 @@ describe('schedules', () => {
       const clock = newClock();
       let life = 1;
       const store = memoryStore({
-        fail: (n) =>
-          life === 1 && n === failing ? new Error('the process died here') : undefined,
+        fail: (n) => (life === 1 && n === failing ? new Error('the process died here') : undefined),
       });
       const ended: number[] = [];
       const handlers = {

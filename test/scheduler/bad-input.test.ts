@@ -64,9 +64,7 @@ describe('open refuses', () => {
     const store = memoryStore();
     const given = typeof options === 'object' && options !== null && !('store' in options);
     const error = await rejection(
-      Scheduler.open(
-        (given && !Array.isArray(options) ? { store, ...options } : options) as never,
-      ),
+      Scheduler.open((given && !Array.isArray(options) ? { store, ...options } : options) as never),
     );
     expectRefusal(error, says);
     // The store was left free.
@@ -106,7 +104,7 @@ describe('schedule refuses', () => {
     ['an infinite delay', { delay: Number.POSITIVE_INFINITY }, /delay is Infinity/],
     ['a delay that is no duration', { delay: '5 minutes' }, /delay is '5 minutes'/],
     ['a delay in a Date', { delay: new Date(5) }, /delay is 1970/],
-    ['a delay beyond all dates', { delay: Number.MAX_SAFE_INTEGER }, /9007199254740991|at is/],
+    ['a delay beyond all dates', { delay: Number.MAX_SAFE_INTEGER }, /now \+ delay is 9\d{15}/],
     ['a runAt that is no time', { runAt: new Date('x') }, /runAt is an invalid Date/],
     ['a runAt without zone', { runAt: '2026-01-01T00:00:00' }, /runAt is '2026/],
     ['a runAt beyond all dates', { runAt: 8.65e15 }, /runAt is 8650000000000000/],
@@ -166,10 +164,16 @@ describe('schedule refuses', () => {
     expect(events.length).toBe(1);
   });
 
-  it.each([[''], [7], [undefined], [null], ['x'.repeat(300)]])('the handler name %s', async (name) => {
-    const { scheduler } = await openBed(handlers);
-    expectRefusal(await rejection((scheduler as unknown as Scheduler).schedule(name as string)), /handler (is|has)/);
-  });
+  it.each([[''], [7], [undefined], [null], ['x'.repeat(300)]])(
+    'the handler name %s',
+    async (name) => {
+      const { scheduler } = await openBed(handlers);
+      expectRefusal(
+        await rejection((scheduler as unknown as Scheduler).schedule(name as string)),
+        /handler (is|has)/,
+      );
+    },
+  );
 
   it.each([[7], [null], ['noop'], [[]]])('as an item %s', async (item) => {
     const { scheduler } = await openBed(handlers);
@@ -277,7 +281,11 @@ describe('all other calls refuse', () => {
     ['pause: an empty tenant', (s) => s.pause({ tenant: '' }), /tenant is ''/],
     ['resume: a bad handler', (s) => s.resume({ handler: 5 as never }), /handler is 5/],
     ['setTenantLimits: no tenant', (s) => s.setTenantLimits('', {}), /tenant is ''/],
-    ['setTenantLimits: none', (s) => s.setTenantLimits('a', undefined as never), /limits is undefined/],
+    [
+      'setTenantLimits: none',
+      (s) => s.setTenantLimits('a', undefined as never),
+      /limits is undefined/,
+    ],
     ['setTenantLimits: bad', (s) => s.setTenantLimits('a', { maxPending: -1 }), /maxPending is -1/],
     ['shutdown: a bad drain', (s) => s.shutdown({ drain: 'no' as never }), /drain is 'no'/],
     ['shutdown: a bad timeout', (s) => s.shutdown({ timeout: 'x' }), /timeout is 'x'/],

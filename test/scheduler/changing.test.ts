@@ -117,7 +117,9 @@ describe('update', () => {
     expect(changed).toMatchObject({ status: 'running', generation: 2 });
     await clock.advance('20s');
     expect(ran).toEqual([0, 8000, 18_000]);
-    const done = (await scheduler.occurrences(task.id)).items.filter((o) => o.status === 'succeeded');
+    const done = (await scheduler.occurrences(task.id)).items.filter(
+      (o) => o.status === 'succeeded',
+    );
     expect(done.map((o) => since(o.nominalAt))).toEqual([8000, 0]);
   });
 
@@ -393,7 +395,11 @@ describe('trigger', () => {
     });
     await clock.advance('3s');
     const made = await scheduler.trigger(task.id);
-    expect(made).toMatchObject({ taskId: task.id, status: 'ready', dueAt: new Date(START_MS + 3000) });
+    expect(made).toMatchObject({
+      taskId: task.id,
+      status: 'ready',
+      dueAt: new Date(START_MS + 3000),
+    });
     await clock.advance('1m');
     expect(ran).toEqual([3000, 10_000, 20_000]);
     expect((await scheduler.occurrence(made.id))?.status).toBe('succeeded');

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type Context, type Event, fixedRate } from '../../src/index.js';
-import { openBed, since, START_MS, startBed } from './helpers.js';
+import { openBed, START_MS, since, startBed } from './helpers.js';
 
 const handlers = {
   nap: (ms: number, ctx: Context) => {
@@ -126,7 +126,9 @@ describe('events', () => {
       options: { delay: '1h' },
     }));
     const creating = Promise.all(
-      Array.from({ length: 15 }, (_, n) => scheduler.scheduleMany(items.slice(n * 1000, n * 1000 + 1000))),
+      Array.from({ length: 15 }, (_, n) =>
+        scheduler.scheduleMany(items.slice(n * 1000, n * 1000 + 1000)),
+      ),
     );
     await creating;
     await clock.advance(0);

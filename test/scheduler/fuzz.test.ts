@@ -241,7 +241,9 @@ class Life {
 
   async #update(id: string): Promise<void> {
     const { tenant: _t, idempotencyKey: _k, overlap: _o, ...patch } = this.#options();
-    await this.await(this.bed.scheduler.update(id, { ...patch, payload: this.below(10) } as object));
+    await this.await(
+      this.bed.scheduler.update(id, { ...patch, payload: this.below(10) } as object),
+    );
   }
 
   async #restart(how: 'crash' | 'shutdown'): Promise<void> {
@@ -266,7 +268,8 @@ class Life {
     }
     for (const id of this.tasks) {
       const task = await this.await(scheduler.get(id));
-      if (task?.status === 'paused') await this.#insist(() => scheduler.resume(id).then(() => true));
+      if (task?.status === 'paused')
+        await this.#insist(() => scheduler.resume(id).then(() => true));
       if (task?.schedule.kind === 'cron') {
         await this.#insist(() => scheduler.cancel(id));
         this.#cancelled.add(id);

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type Context } from '../../src/index.js';
+import type { Context } from '../../src/index.js';
 import { newClock, since, startBed } from './helpers.js';
 
 function load() {
@@ -50,25 +50,28 @@ describe('limits', () => {
     expect(seen.starts).toEqual([0, 0, 1000, 1000, 2000, 2000]);
   });
 
-  it.each(['tenant', 'handler'])('hold a %s to maxRatePerSecond, burst one second', async (kind) => {
-    const { seen, handlers } = load();
-    const rate = { maxRatePerSecond: 10 };
-    const clock = newClock();
-    const { scheduler } = await startBed(handlers, {
-      clock,
-      ...(kind === 'tenant' ? { tenants: { '*': rate } } : { handlerLimits: { instant: rate } }),
-    });
-    await scheduler.scheduleMany(many('instant', 25));
-    await clock.advance(0);
-    expect(seen.starts).toEqual(new Array(10).fill(0));
-    expect(clock.armed).toBe(1);
-    const arm = vi.spyOn(clock, 'arm');
-    await clock.advance('10s');
-    const later = Array.from({ length: 15 }, (_, n) => (n + 1) * 100);
-    expect(seen.starts.slice(10)).toEqual(later);
-    // One wake-up for each token, and no spinning in between.
-    expect(arm.mock.calls.length).toBeLessThan(60);
-  });
+  it.each(['tenant', 'handler'])(
+    'hold a %s to maxRatePerSecond, burst one second',
+    async (kind) => {
+      const { seen, handlers } = load();
+      const rate = { maxRatePerSecond: 10 };
+      const clock = newClock();
+      const { scheduler } = await startBed(handlers, {
+        clock,
+        ...(kind === 'tenant' ? { tenants: { '*': rate } } : { handlerLimits: { instant: rate } }),
+      });
+      await scheduler.scheduleMany(many('instant', 25));
+      await clock.advance(0);
+      expect(seen.starts).toEqual(new Array(10).fill(0));
+      expect(clock.armed).toBe(1);
+      const arm = vi.spyOn(clock, 'arm');
+      await clock.advance('10s');
+      const later = Array.from({ length: 15 }, (_, n) => (n + 1) * 100);
+      expect(seen.starts.slice(10)).toEqual(later);
+      // One wake-up for each token, and no spinning in between.
+      expect(arm.mock.calls.length).toBeLessThan(60);
+    },
+  );
 
   it('count retries as starts', async () => {
     const starts: number[] = [];

@@ -330,7 +330,13 @@ describe('stats', () => {
     await clock.advance('1h');
     await scheduler.start();
     await clock.advance(0);
-    expect((await scheduler.stats()).latenessMs).toEqual({ p50: 0, p99: 0, p999: 0, max: 0, count: 0 });
+    expect((await scheduler.stats()).latenessMs).toEqual({
+      p50: 0,
+      p99: 0,
+      p999: 0,
+      max: 0,
+      count: 0,
+    });
     const task = await scheduler.schedule('noop', null, { delay: '1d' });
     await scheduler.trigger(task.id);
     const dead = await scheduler.schedule('fail', 'x', once);

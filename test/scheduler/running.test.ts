@@ -255,7 +255,9 @@ describe('retries', () => {
       expect(ran).toEqual(onExhausted === 'stop' ? [0, 1000] : expected);
       const after = await scheduler.get(task.id);
       expect([onExhausted, after?.status, after?.endReason]).toEqual(
-        onExhausted === 'stop' ? ['stop', 'failed', 'exhausted'] : ['continue', 'retrying', undefined],
+        onExhausted === 'stop'
+          ? ['stop', 'failed', 'exhausted']
+          : ['continue', 'retrying', undefined],
       );
     }
   });
@@ -479,35 +481,40 @@ describe('ttl', () => {
 });
 
 describe('a wall clock that goes back', () => {
-  it.each(['100ms', '1h'])('by %s: what was due and has not started waits for its time again', async (by) => {
-    const ran: [string, number][] = [];
-    const { scheduler, clock } = await startBed(
-      {
-        nap: (ms: number, ctx: Context) => ctx.sleep(ms),
-        note: (name: string, ctx: Context) =>
-          void ran.push([name, since(ctx.clock.now()) as number]),
-      },
-      { workers: { concurrency: 1 }, limits: { maxReady: 2 } },
-    );
-    await scheduler.schedule('nap', 1010);
-    // More than the lane holds, so that some are ready, and some overdue.
-    const names = Array.from({ length: 6 }, (_, n) => `n${n}`);
-    for (const name of names) await scheduler.schedule('note', name, { delay: '1s' });
-    await clock.advance('1005ms');
-    await clock.jumpWall(`-${by}`);
-    const back = by === '1h' ? 3_600_000 : 100;
-    await clock.advance('50ms');
-    expect(ran).toEqual([]);
-    await clock.advance(back - 60);
-    expect(ran).toEqual([]);
-    await clock.advance('60ms');
-    expect(ran).toEqual(names.map((name) => [name, 1000]));
-  });
+  it.each(['100ms', '1h'])(
+    'by %s: what was due and has not started waits for its time again',
+    async (by) => {
+      const ran: [string, number][] = [];
+      const { scheduler, clock } = await startBed(
+        {
+          nap: (ms: number, ctx: Context) => ctx.sleep(ms),
+          note: (name: string, ctx: Context) =>
+            void ran.push([name, since(ctx.clock.now()) as number]),
+        },
+        { workers: { concurrency: 1 }, limits: { maxReady: 2 } },
+      );
+      await scheduler.schedule('nap', 1010);
+      // More than the lane holds, so that some are ready, and some overdue.
+      const names = Array.from({ length: 6 }, (_, n) => `n${n}`);
+      for (const name of names) await scheduler.schedule('note', name, { delay: '1s' });
+      await clock.advance('1005ms');
+      await clock.jumpWall(`-${by}`);
+      const back = by === '1h' ? 3_600_000 : 100;
+      await clock.advance('50ms');
+      expect(ran).toEqual([]);
+      await clock.advance(back - 60);
+      expect(ran).toEqual([]);
+      await clock.advance('60ms');
+      expect(ran).toEqual(names.map((name) => [name, 1000]));
+    },
+  );
 });
 
 describe('overlap', () => {
   const every = { schedule: fixedRate({ every: '60s' }) };
-  const runsOf = async (overlap: 'skip' | 'bufferOne' | 'bufferAll' | 'allowAll' | 'cancelOther') => {
+  const runsOf = async (
+    overlap: 'skip' | 'bufferOne' | 'bufferAll' | 'allowAll' | 'cancelOther',
+  ) => {
     const started: number[] = [];
     const { scheduler, clock, events } = await startBed({
       long: async (_: unknown, ctx: Context) => {

@@ -402,9 +402,9 @@ describe('admission', () => {
 
     await scheduler.cancel((results[0] as Task).id);
     await scheduler.schedule('noop', null, { tenant: 'small', delay: '1m' });
-    expect(
-      await rejection(scheduler.schedule('noop', null, { tenant: 'small' })),
-    ).toBeInstanceOf(QuotaExceededError);
+    expect(await rejection(scheduler.schedule('noop', null, { tenant: 'small' }))).toBeInstanceOf(
+      QuotaExceededError,
+    );
     await scheduler.start();
     await clock.advance('2m');
     await scheduler.schedule('noop', null, { tenant: 'small' });

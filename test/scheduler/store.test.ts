@@ -6,11 +6,19 @@ import {
   memoryStore,
   Scheduler,
   type Store,
-  StoreFullError,
   type StoredBytesCodec,
+  StoreFullError,
   StoreUnavailableError,
 } from '../../src/index.js';
-import { close, type MemoryStore, newClock, openBed, rejection, since, startBed } from './helpers.js';
+import {
+  close,
+  type MemoryStore,
+  newClock,
+  openBed,
+  rejection,
+  since,
+  startBed,
+} from './helpers.js';
 
 const fine = { work: (n: unknown) => n };
 
@@ -34,7 +42,9 @@ describe('commits', () => {
     expect(events.map((event) => event.type)).toEqual(['scheduled']);
     await clock.advance('1s');
     expect(events.map((event) => event.type)).toEqual(['scheduled', 'started', 'succeeded']);
-    const ended = await scheduler.occurrence((await scheduler.list()).items[0]?.lastOccurrenceId as string);
+    const ended = await scheduler.occurrence(
+      (await scheduler.list()).items[0]?.lastOccurrenceId as string,
+    );
     // Due to ready to running took two commits, then the handler was entered.
     expect(since(ended?.startedAt)).toBeLessThanOrEqual(30);
   });
@@ -241,7 +251,10 @@ describe('a crash', () => {
     const clock = newClock();
     let id = '';
     for (let death = 0; death < 3; death++) {
-      const bed = await startBed({ nap: (_: unknown, ctx: Context) => ctx.sleep('1h') }, { store, clock });
+      const bed = await startBed(
+        { nap: (_: unknown, ctx: Context) => ctx.sleep('1h') },
+        { store, clock },
+      );
       if (death === 0) id = (await bed.scheduler.schedule('nap')).id;
       await clock.advance('1s');
       expect((await bed.scheduler.get(id))?.status).toBe('running');
@@ -364,7 +377,11 @@ describe('payloadCodec', () => {
     const ids = results.map((result) => (result as { id: string }).id);
     const ended = [];
     for (const id of ids) ended.push(await scheduler.wait(id));
-    expect(ended.map((occurrence) => occurrence.status)).toEqual(['succeeded', 'dead', 'succeeded']);
+    expect(ended.map((occurrence) => occurrence.status)).toEqual([
+      'succeeded',
+      'dead',
+      'succeeded',
+    ]);
     expect(ended[1]).toMatchObject({ attempt: 1, error: { message: 'wrong key' } });
     expect(events.filter((event) => event.type === 'deadLettered').length).toBe(1);
     // All of them can still be looked at; only the payload itself cannot.
@@ -409,7 +426,10 @@ describe('payloadCodec', () => {
     });
     const beating = await scheduler.schedule('beat', null, once);
     await clock.advance('1s');
-    expect(await scheduler.wait(beating.id)).toMatchObject({ result: 'alive', progress: undefined });
+    expect(await scheduler.wait(beating.id)).toMatchObject({
+      result: 'alive',
+      progress: undefined,
+    });
     const good = await scheduler.schedule('speak', 1, once);
     expect((await scheduler.wait(good.id)).result).toBe('fine');
     const refused = await rejection(scheduler.schedule('speak', 'unspeakable' as never));

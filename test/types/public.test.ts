@@ -14,8 +14,8 @@ import {
   type HandlersOf,
   type Occurrence,
   type Page,
-  Scheduler,
   type ScheduleItem,
+  Scheduler,
   type StoredError,
   type Task,
   type TaskStatus,
@@ -38,8 +38,7 @@ const inProcess = () =>
     },
   });
 const module = () => Scheduler.open<typeof import('./handlers.js')>({ handlers: url });
-const byDefault = () =>
-  Scheduler.open<typeof import('./handlers-default.js')>({ handlers: url });
+const byDefault = () => Scheduler.open<typeof import('./handlers-default.js')>({ handlers: url });
 const untyped = () => Scheduler.open({ handlers: url });
 const producer = () => Scheduler.open({});
 const typedProducer = () => Scheduler.open<typeof import('./handlers.js')>({});

@@ -39,6 +39,7 @@ describe('load-test flags', () => {
       load: { kind: 'synthetic', ratePerSecond: 20_000 },
       durationMs: 20_000,
       dueInMs: 500,
+      warmupMs: 4000,
       pendingTasks: 1000,
       spreadMs: 86_400_000,
       tenants: 7,
