@@ -104,7 +104,7 @@ describe('schedule refuses', () => {
     ['an infinite delay', { delay: Number.POSITIVE_INFINITY }, /delay is Infinity/],
     ['a delay that is no duration', { delay: '5 minutes' }, /delay is '5 minutes'/],
     ['a delay in a Date', { delay: new Date(5) }, /delay is 1970/],
-    ['a delay beyond all dates', { delay: Number.MAX_SAFE_INTEGER }, /now \+ delay is 9\d{15}/],
+    ['a delay beyond all dates', { delay: Number.MAX_SAFE_INTEGER }, /delay is 9007199254740991/],
     ['a runAt that is no time', { runAt: new Date('x') }, /runAt is an invalid Date/],
     ['a runAt without zone', { runAt: '2026-01-01T00:00:00' }, /runAt is '2026/],
     ['a runAt beyond all dates', { runAt: 8.65e15 }, /runAt is 8650000000000000/],
