@@ -122,7 +122,7 @@ describe('cancel', () => {
       policies: { overlap: 'bufferAll', ttlMs: 1 },
     }).passTo(0);
     trial.start();
-    trial.passTo(MINUTE);
+    trial.passTo(MINUTE + 2);
     trial.report({ kind: 'released' });
     trial.cancel();
     expect(trial.types.filter((type) => type === 'cancelled')).toHaveLength(3);
@@ -187,6 +187,12 @@ describe('cancelOccurrence', () => {
     trial.cancelOccurrence(triggered);
     trial.passTo(MINUTE).run(0);
     expect(trial.status).toBe('succeeded');
+    const after = oneOff();
+    after.start();
+    after.trigger();
+    after.succeed();
+    after.cancelOccurrence(after.find(1, 'trigger'));
+    expect(after.task.state).toBe('completed');
   });
 
   it('of the last one ends the schedule as not succeeded', () => {
@@ -275,10 +281,10 @@ describe('resume', () => {
     trial.start();
     trial.passTo(MINUTE).pause();
     trial.succeed();
-    trial.passTo(3 * MINUTE + 1).resume();
+    trial.passTo(2 * MINUTE + 1).resume();
     expect(trial.in('ready').map(({ nominalAt }) => nominalAt)).toEqual([MINUTE]);
     trial.run(0);
-    expect(trial.in('ready').map(({ nominalAt }) => nominalAt)).toEqual([3 * MINUTE]);
+    expect(trial.in('ready').map(({ nominalAt }) => nominalAt)).toEqual([2 * MINUTE]);
   });
 
   it('leaves what is not due yet for its time', () => {
@@ -469,6 +475,11 @@ describe('update', () => {
     const ready = oneOff();
     ready.update({ schedule: once(MINUTE) });
     expect(ready.history).toEqual(['0 cancelled', '60000 scheduled']);
+    const released = oneOff();
+    released.start();
+    released.report({ kind: 'released' });
+    released.update({ schedule: once(MINUTE) });
+    expect(released.history).toEqual(['0 ready', '60000 scheduled']);
     const retrying = oneOff();
     retrying.fail({}, retrying.start());
     retrying.update({ schedule: once(MINUTE) });

@@ -167,6 +167,17 @@ describe('what is no matter of catch-up', () => {
     expect(trial.stateOf(2 * MINUTE)).toBe('ready');
   });
 
+  it('is a time after it, also when the engine is busy then and sees both late', () => {
+    const trial = everyMinute({ catchup: 'none' });
+    trial.awayUntilMs = 2 * MINUTE + 1;
+    trial.lateTo(4 * MINUTE + 1);
+    expect(trial.history.slice(1, 4)).toEqual([
+      '60000 missed×2(catchupNone)',
+      '180000 ready',
+      '240000 skipped(overlap)',
+    ]);
+  });
+
   it('is a time that passed after a resume, while caught-up runs ran', () => {
     const trial = everyMinute({ catchup: 'all' });
     trial.pause();
@@ -274,6 +285,7 @@ describe('a long absence', () => {
     expect(limited(7).history).toEqual(['60000 missed×6(catchupLatest)', '420000 ready']);
     expect(limited(1_000).task.taken).toBe(1_000);
     expect(limited(1_000).in('ready')[0]?.nominalAt).toBe(1_000 * MINUTE);
+    expect(limited(1_001).in('ready')[0]?.nominalAt).toBe(1_001 * MINUTE);
   });
 });
 

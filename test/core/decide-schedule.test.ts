@@ -192,6 +192,16 @@ describe("onExhausted: 'stop'", () => {
     expect(trial.task).toMatchObject({ state: 'completed', endReason: 'exhausted' });
   });
 
+  it('stays so when a redrive makes good what died', () => {
+    const trial = stopping();
+    trial.redrive(trial.die(trial.start()));
+    expect(trial.task.state).toBe('active');
+    trial.run(0);
+    expect(trial.task).toMatchObject({ state: 'completed', endReason: 'exhausted' });
+    expect(trial.history).toEqual(['0 dead', '60000 cancelled', 'r1 succeeded']);
+    expect(trial.status).toBe('succeeded');
+  });
+
   it('is undone by an update of the schedule while something lives', () => {
     const trial = stopping('allowAll').passTo(MINUTE);
     const first = trial.start();
@@ -297,6 +307,19 @@ describe('a fixedDelay', () => {
     trial.update({ schedule: fixedDelay({ delay: 7_000, startDelay: 50 }) });
     expect(trial.history).toEqual(['#1 succeeded', '#2 cancelled', '#1 scheduled']);
     expect(trial.in('scheduled')).toMatchObject([{ generation: 2, dueAt: 50 }]);
+  });
+
+  it('starts a generation once, when the last sequence before it has ended', () => {
+    const trial = every();
+    const sequence = trial.start();
+    trial.update({ schedule: fixedRate({ every: MINUTE }) });
+    trial.setPolicies({ overlap: 'allowAll' });
+    const nominal = trial.pass(0).start();
+    trial.update({ schedule: fixedDelay({ delay: 1_000 }) });
+    trial.succeed(nominal);
+    expect(trial.live.map(({ id }) => id)).toEqual([sequence.id]);
+    trial.succeed(sequence);
+    expect(trial.live).toMatchObject([{ generation: 3, kind: 'sequence', ordinal: 1 }]);
   });
 
   it('takes over from a cron whose run is live when that run ends', () => {

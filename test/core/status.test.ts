@@ -82,6 +82,7 @@ describe('the last occurrence', () => {
     trial.start();
     trial.passTo(MINUTE);
     expect(trial.stateOf(MINUTE)).toBe('skipped');
+    expect(trial.task.lastEnd).toBeUndefined();
     trial.succeed();
     expect(trial.status).toBe('succeeded');
     const failing = new Trial({ schedule: fixedRate({ every: MINUTE, limit: 3 }) }).passTo(0);
