@@ -1,8 +1,9 @@
 /**
  * Time: what comes due, overlap, catch-up, and the next nominal time.
  *
- * A scheduled occurrence of the newest nominal time taken, the cursor, has no successor yet: it gets one when it becomes
- * ready, waits, or ends in whatever way. So each nominal time is accounted for before the next one is.
+ * A scheduled occurrence of the newest nominal time taken, the cursor, has no successor yet: it
+ * gets one when it becomes ready, waits, or ends in whatever way. So each nominal time is accounted
+ * for before the next one is.
  */
 import { assert, unreachable } from './assert.js';
 import { newestCronMs } from './cron.js';
@@ -56,7 +57,10 @@ function letThrough(draft: Draft, occurrence: OccurrenceRecord): void {
   }
 }
 
-/** Starts, or does what the overlap policy says when another is live. Only cron and fixedRate have one. */
+/**
+ * Starts, or does what the overlap policy says when another is live. Only cron and fixedRate have
+ * one.
+ */
 function startBesides(draft: Draft, occurrence: OccurrenceRecord): void {
   if (occurrence.kind === 'sequence') startOrWait(draft, occurrence);
   else if (isBlocked(draft, occurrence)) overlap(draft, occurrence);
@@ -69,7 +73,9 @@ export function startOrWait(draft: Draft, occurrence: OccurrenceRecord): void {
   else markReady(draft, occurrence);
 }
 
-/** scheduled → ready, or missed when its ttl has passed; either way the next nominal time is taken. */
+/**
+ * scheduled → ready, or missed when its ttl has passed; either way the next nominal time is taken.
+ */
 export function markReady(draft: Draft, occurrence: OccurrenceRecord): void {
   if (ttlPassed(draft, occurrence)) {
     end(draft, occurrence, 'missed', { reason: 'ttl' });
@@ -96,14 +102,20 @@ function asCatchup(draft: Draft, occurrence: OccurrenceRecord): OccurrenceRecord
   return occurrence.kind === 'trigger' ? occurrence : draft.move(occurrence, 'scheduled', CATCHUP);
 }
 
-/** cron and fixedRate: nominal times come from the schedule alone, never from when runs started or ended. */
+/**
+ * cron and fixedRate: nominal times come from the schedule alone, never from when runs started or
+ * ended.
+ */
 function isRecurring(
   schedule: Schedule,
 ): schedule is Extract<Schedule, { kind: 'cron' | 'fixedRate' }> {
   return schedule.kind === 'cron' || schedule.kind === 'fixedRate';
 }
 
-/** Creates the occurrence after this one, if this is the newest taken from a schedule that goes on. Idempotent. */
+/**
+ * Creates the occurrence after this one, if this is the newest taken from a schedule that goes on.
+ * Idempotent.
+ */
 export function ensureNext(draft: Draft, occurrence: OccurrenceRecord): void {
   const { task } = draft;
   const { schedule } = task;
@@ -123,12 +135,12 @@ export function createNominal(draft: Draft, nominalAt: number): void {
   draft.create({ kind: 'nominal', ordinal: nominalAt, nominalAt, dueAt: nominalAt + jitterMs });
 }
 
-// --- catch-up --------------------------------------------------------------------------------------------
+// --- catch-up ------------------------------------------------------------------------------------
 
 /**
  * The occurrence's time passed while nobody could run it, and others after it may have.
- * `latest`: the newest runs, those before it are missed, as one record. `all`: those within the window run, one
- * after another. `none`: all are missed. A fixedDelay has one such time at most.
+ * `latest`: the newest runs, those before it are missed, as one record. `all`: those within the
+ * window run, one after another. `none`: all are missed. A fixedDelay has one such time at most.
  */
 function catchUp(draft: Draft, occurrence: OccurrenceRecord): void {
   const { policies } = draft.task;
@@ -145,7 +157,8 @@ function catchUp(draft: Draft, occurrence: OccurrenceRecord): void {
       return;
     }
     case 'all': {
-      // The window ends when catching up begins: a long row of runs does not push its own end out of it.
+      // The window ends when catching up begins: a long row of runs does not push its own end out
+      // of it.
       const windowStartMs = awayUntilMs(draft) - policies.catchupWindowMs;
       if (occurrence.nominalAt < windowStartMs) {
         const passed = passedTimes(draft, occurrence, windowStartMs - 1);
@@ -177,8 +190,9 @@ function miss(draft: Draft, occurrence: OccurrenceRecord, passed: Passed, reason
 }
 
 /**
- * The times from the occurrence's on, up to `nominalMaxMs`, that were due while nobody was there; only those that
- * `limit` allows. O(1) for a fixedRate, at most some 1,000 steps for a cron or within the jitter.
+ * The times from the occurrence's on, up to `nominalMaxMs`, that were due while nobody was there;
+ * only those that `limit` allows. O(1) for a fixedRate, at most some 1,000 steps for a cron or
+ * within the jitter.
  */
 function passedTimes(
   draft: Draft,
@@ -205,7 +219,10 @@ function passedTimes(
   return { newestAt, count };
 }
 
-/** All times from the occurrence's to `untilMs`, at most `leftMax` after it, without looking at each where possible. */
+/**
+ * All times from the occurrence's to `untilMs`, at most `leftMax` after it, without looking at each
+ * where possible.
+ */
 function leap(
   draft: Draft,
   { nominalAt }: OccurrenceRecord,
@@ -244,7 +261,7 @@ function withoutNewest(
   return { newestAt: before ?? nominalAt, count: count - 1 };
 }
 
-// --- overlap ---------------------------------------------------------------------------------------------
+// --- overlap -------------------------------------------------------------------------------------
 
 /** Due while another of its task is live. */
 function overlap(draft: Draft, occurrence: OccurrenceRecord): void {
@@ -290,8 +307,9 @@ function waitInTurn(draft: Draft, occurrence: OccurrenceRecord): void {
 }
 
 /**
- * `cancelOther`: this one starts when the others have ended. One of the schedule that was waiting to do so is overtaken;
- * what was triggered or redriven keeps its place. Those that wait go first, so that no end here lets them through.
+ * `cancelOther`: this one starts when the others have ended. One of the schedule that was waiting
+ * to do so is overtaken; what was triggered or redriven keeps its place. Those that wait go first,
+ * so that no end here lets them through.
  */
 function cancelOthers(draft: Draft, occurrence: OccurrenceRecord): void {
   const others = draft.live.filter(({ id }) => id !== occurrence.id);

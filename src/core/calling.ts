@@ -87,9 +87,8 @@ function firstOf(schedule: Schedule, anchorAt: number, nowMs: number): number {
 function assertOpen(draft: Draft, call: string): void {
   const { task } = draft;
   if (task.state === 'completed' || task.state === 'cancelled') {
-    throw new TaskEndedError(
-      `${call}: task ${task.id} has ended (${task.state}${task.endReason ? `, ${task.endReason}` : ''})`,
-    );
+    const why = task.endReason === undefined ? '' : `, ${task.endReason}`;
+    throw new TaskEndedError(`${call}: task ${task.id} has ended (${task.state}${why})`);
   }
 }
 
@@ -117,7 +116,10 @@ export function updateTask(
   releaseWaiting(draft);
 }
 
-/** What does not run now will run this version, so that an occurrence whose version is gone can be saved. */
+/**
+ * What does not run now will run this version, so that an occurrence whose version is gone can be
+ * saved.
+ */
 function pinVersion(draft: Draft, handlerVersion: number): void {
   for (const occurrence of draft.live.slice()) {
     if (isRunning(occurrence) || occurrence.handlerVersion === handlerVersion) continue;
@@ -141,7 +143,9 @@ function reschedule(draft: Draft, schedule: Schedule, nowMs: number): void {
   if (schedule.kind !== 'fixedDelay' || !draft.live.some(isPlanned)) createFirst(draft, nowMs);
 }
 
-/** Nothing of the task starts again; what runs is asked to stop. Nothing to do when it has ended. */
+/**
+ * Nothing of the task starts again; what runs is asked to stop. Nothing to do when it has ended.
+ */
 export function cancelTask(draft: Draft, reason: string | undefined): void {
   const { task, facts } = draft;
   if (task.state === 'completed' || task.state === 'cancelled') return;
@@ -225,8 +229,8 @@ export function trigger(draft: Draft): void {
 }
 
 /**
- * A new occurrence for one that is dead or quarantined, linked both ways; once each: again gives the same.
- * A task that had completed lives again until the new one has ended.
+ * A new occurrence for one that is dead or quarantined, linked both ways; once each: again gives
+ * the same. A task that had completed lives again until the new one has ended.
  * @throws InvalidArgumentError when it did not die; TaskEndedError when its task was cancelled
  */
 export function redrive(draft: Draft, dead: OccurrenceRecord): void {

@@ -1,5 +1,6 @@
 /**
- * The state machine: (task with its live occurrences, event) → changes and effects. Pure; the only one there is.
+ * The state machine: (task with its live occurrences, event) → changes and effects. Pure; the only
+ * one there is.
  *
  * Invariants (design: "Invariants"; tests cite these numbers):
  *  2 one occurrence for each (task, generation, nominal): ids are functions of the identity
@@ -33,8 +34,8 @@ import { attemptEvent, claim } from './running.js';
 /**
  * @param view the task as it stands; undefined only for `create`
  * @returns undefined when the event finds nothing to do (already so, or no longer so)
- * @throws a coded error when the event must be refused: TaskEndedError, VersionConflictError, LeaseLostError,
- *   OccurrenceNotFoundError, InvalidArgumentError, InvalidScheduleError
+ * @throws a coded error when the event must be refused: TaskEndedError, VersionConflictError,
+ *   LeaseLostError, OccurrenceNotFoundError, InvalidArgumentError, InvalidScheduleError
  */
 export function decide(
   view: TaskView | undefined,
@@ -56,8 +57,8 @@ export function draftOf(view: TaskView | undefined, event: CoreEvent, facts: Fac
 }
 
 /**
- * As `decide`, on a draft that earlier events of the same turn may have changed: several events are then one
- * change of each record.
+ * As `decide`, on a draft that earlier events of the same turn may have changed: several events are
+ * then one change of each record.
  * @returns false when there was nothing to do
  * @throws as `decide`; the draft is as it was before
  */

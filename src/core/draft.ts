@@ -1,6 +1,7 @@
 /**
- * A decision being made: the task's records as they stand after the moves made so far, and what changed.
- * Input records are never touched; every move is checked against the table of transitions.ts.
+ * A decision being made: the task's records as they stand after the moves made so far, and what
+ * changed. Input records are never touched; every move is checked against the table of
+ * transitions.ts.
  */
 import { assert } from './assert.js';
 import type { Effect, TaskEventDetails, TaskEventType } from './effect.js';
@@ -58,7 +59,10 @@ export class Draft {
   taskChanged = false;
   /** Counts what was done so far: whether an event did anything. */
   moves = 0;
-  /** True while those that waited are being released: one release at a time, however deep it reaches. */
+  /**
+   * True while those that waited are being released: one release at a time, however deep it
+   * reaches.
+   */
   releasing = false;
   subject: OccurrenceRecord | undefined;
   remove = false;
@@ -109,7 +113,10 @@ export class Draft {
     overwrite(this.ownTask(), patch);
   }
 
-  /** The task's record, to be written to: a copy of our own. Several changes in one decision are one revision. */
+  /**
+   * The task's record, to be written to: a copy of our own. Several changes in one decision are one
+   * revision.
+   */
   ownTask(): Mutable<TaskRecord> {
     this.moves++;
     if (!this.taskChanged) {
@@ -126,7 +133,10 @@ export class Draft {
     return index >= 0 ? this.changed[index]! : occurrence;
   }
 
-  /** A new occurrence, scheduled; the id follows from its identity, so that one made twice is refused. */
+  /**
+   * A new occurrence, scheduled; the id follows from its identity, so that one made twice is
+   * refused.
+   */
   create(made: NewOccurrence): OccurrenceRecord {
     const { task } = this;
     const record: Mutable<OccurrenceRecord> = {
@@ -183,7 +193,8 @@ export class Draft {
     // Several moves in one decision are one change of the record: one copy, one revision.
     const next = index >= 0 ? this.changed[index]! : copyOfOccurrence(occurrence);
     this.moves++;
-    // By the record as it stands: an older one in the caller's hands must not undo what came after it.
+    // By the record as it stands: an older one in the caller's hands must not undo what came after
+    // it.
     assertMove(next.state, to);
     if (index < 0) {
       next.revision++;

@@ -1,4 +1,7 @@
-/** What follows from the end of an occurrence: its successor, who waited behind it, the end of its task. */
+/**
+ * What follows from the end of an occurrence: its successor, who waited behind it, the end of its
+ * task.
+ */
 import { ensureNext, markReady } from './advance.js';
 import { unreachable } from './assert.js';
 import type { Draft, OccurrencePatch } from './draft.js';
@@ -8,7 +11,10 @@ type EndState = 'succeeded' | 'dead' | 'quarantined' | 'cancelled' | 'skipped' |
 
 /** An occurrence that its own task's update dropped: no outcome of the task, nobody is told. */
 export const SUPERSEDED = 'superseded';
-/** `endReason` of a task that `onExhausted: 'stop'` stopped; from then on it only waits for what still lives. */
+/**
+ * `endReason` of a task that `onExhausted: 'stop'` stopped; from then on it only waits for what
+ * still lives.
+ */
 export const EXHAUSTED = 'exhausted';
 
 /** Ends an occurrence, now unless `patch` says when, and does all that follows from it. */
@@ -63,11 +69,15 @@ function tellEnd(draft: Draft, ended: OccurrenceRecord, state: EndState): void {
   }
 }
 
-/** What the task's status goes by when nothing of it lives. A skipped one says nothing: the one it was skipped for will. */
+/**
+ * What the task's status goes by when nothing of it lives. A skipped one says nothing: the one it
+ * was skipped for will.
+ */
 function noteLastEnd(draft: Draft, { state, kind }: OccurrenceRecord): void {
   const { lastEnd, endReason } = draft.task;
   if (state === 'skipped' || lastEnd === state) return;
-  // One that was stopped is failed, however those end that had started; a redrive may make that good.
+  // One that was stopped is failed, however those end that had started; a redrive may make that
+  // good.
   if (endReason === EXHAUSTED && kind !== 'redrive') return;
   draft.ownTask().lastEnd = state;
 }
@@ -99,7 +109,8 @@ function continueSequence(draft: Draft, ended: OccurrenceRecord): void {
     return;
   }
   const needsSuccess = schedule.after === 'success';
-  // Under `after: 'success'` the redrive of the failed run, which has its nominal time, carries the sequence on.
+  // Under `after: 'success'` the redrive of the failed run, which has its nominal time, carries the
+  // sequence on.
   const carries =
     ended.kind === 'sequence' ||
     (needsSuccess && ended.kind === 'redrive' && ended.nominalAt === cursorAt);
@@ -117,8 +128,9 @@ export function createSequence(draft: Draft, atMs: number): void {
 }
 
 /**
- * `onExhausted: 'stop'`: when one of its occurrences is dead nothing of a recurring task's schedule starts any more.
- * What has started, or was triggered, goes on to its end, and with that the task has ended.
+ * `onExhausted: 'stop'`: when one of its occurrences is dead nothing of a recurring task's schedule
+ * starts any more. What has started, or was triggered, goes on to its end, and with that the task
+ * has ended.
  */
 function stopIfExhausted(draft: Draft, ended: OccurrenceRecord): void {
   const { task } = draft;
@@ -159,8 +171,8 @@ export function isRunning({ state }: OccurrenceRecord): boolean {
 }
 
 /**
- * A pause holds back everything but what was triggered during it. Such a run is marked by `catchup`, which means nothing
- * else for a triggered one.
+ * A pause holds back everything but what was triggered during it. Such a run is marked by
+ * `catchup`, which means nothing else for a triggered one.
  */
 export function isHeld(task: TaskRecord, { kind, catchup }: OccurrenceRecord): boolean {
   return task.state === 'paused' && !(kind === 'trigger' && catchup);
@@ -191,7 +203,9 @@ export function hold(draft: Draft, occurrence: OccurrenceRecord): OccurrenceReco
   return draft.move(occurrence, 'scheduled', { waiting: true });
 }
 
-/** Those held back become ready, in the order of their due times, as long as nothing blocks them. */
+/**
+ * Those held back become ready, in the order of their due times, as long as nothing blocks them.
+ */
 export function releaseWaiting(draft: Draft): void {
   if (draft.live.length === 0 || draft.releasing || !isOpen(draft.task)) return;
   draft.releasing = true;
@@ -227,8 +241,8 @@ function completeIfDone(draft: Draft, ended: OccurrenceRecord): void {
 }
 
 /**
- * A fixedDelay `after: 'success'` that failed, without a next run: it waits for a redrive or an update, as long as there
- * could be a next one.
+ * A fixedDelay `after: 'success'` that failed, without a next run: it waits for a redrive or an
+ * update, as long as there could be a next one.
  */
 function awaitsSuccess({ task, facts }: Draft, ended: OccurrenceRecord): boolean {
   const { schedule, taken } = task;

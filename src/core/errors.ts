@@ -43,7 +43,7 @@ export class OccurrenceNotFoundError extends TickwheelError {
   readonly code = 'TICKWHEEL_OCCURRENCE_NOT_FOUND';
 }
 
-/** The task has already ended, so it can't be changed; or it has not ended, so it can't be deleted. */
+/** The task has already ended, so it can't be changed. */
 export class TaskEndedError extends TickwheelError {
   readonly code = 'TICKWHEEL_TASK_ENDED';
 }

@@ -74,7 +74,10 @@ export interface TaskRecord {
   /** 0 (most urgent) to 9. */
   readonly priority: number;
   readonly state: TaskState;
-  /** When the task was paused; its nominal times since then are a matter of catch-up. */
+  /**
+   * When the task was paused; on an active task the end of its last pause. Times that fell due before that end are a
+   * matter of catch-up.
+   */
   readonly pausedAt: number | undefined;
   /** Counts callers' changes only; starts at 1. */
   readonly version: number;
@@ -134,7 +137,10 @@ export interface OccurrenceRecord {
   readonly alone: boolean;
   /** Past due and held back by the overlap policy; becomes ready in the commit that ends the live one. */
   readonly waiting: boolean;
-  /** A run for a time that passed while the scheduler was away or the task paused. */
+  /**
+   * A run for a time that passed while nobody could run it, or that was given back: its lateness is counted apart. On a
+   * triggered run of a paused task: triggered during the pause, which does not hold it.
+   */
   readonly catchup: boolean;
   /** The fencing token of the newest attempt; 0 before the first. */
   readonly token: number;

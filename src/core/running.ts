@@ -33,7 +33,10 @@ export function claim(draft: Draft, event: ClaimEvent): void {
   next.outcome = undefined;
 }
 
-/** Another of the task runs, and it may not run besides: this one is claimed when that one has ended. */
+/**
+ * Another of the task runs, and it may not run besides: this one is claimed when that one has
+ * ended.
+ */
 function runsBesides({ task, live }: Draft): boolean {
   if (task.policies.overlap === 'allowAll') return false;
   for (const other of live) if (isRunning(other)) return true;
@@ -195,7 +198,10 @@ function uncharged(
   });
 }
 
-/** It started in time once, so that the start to come says nothing about lateness. Triggered ones never do. */
+/**
+ * It started in time once, so that the start to come says nothing about lateness. Triggered ones
+ * never do.
+ */
 function countedApart({ kind, catchup }: OccurrenceRecord): boolean {
   return catchup || kind !== 'trigger';
 }

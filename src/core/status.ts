@@ -14,7 +14,10 @@ export type OccurrenceStatus =
   | Exclude<OccurrenceState, 'retry-wait' | 'cancel-requested'>
   | 'retrying';
 
-/** The first that holds: cancelled; paused; running; retrying; scheduled; else how the last one ended. */
+/**
+ * The first that holds: cancelled; paused; running; retrying; scheduled; else how the last one
+ * ended.
+ */
 export function taskStatus({ task, live }: TaskView): TaskStatus {
   if (task.state === 'cancelled') return 'cancelled';
   if (task.state === 'paused') return 'paused';

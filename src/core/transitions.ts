@@ -1,6 +1,6 @@
 /**
- * The legal moves of an occurrence, as data (design: "States"). `decide` makes no other; a test walks every
- * pair of states, and `assertMove` holds it in production.
+ * The legal moves of an occurrence, as data (design: "States"). `decide` makes no other; a test
+ * walks every pair of states, and `assertMove` holds it in production.
  *
  *   (none) → scheduled → ready → running → succeeded | dead | quarantined
  *                 ↑         ↖──────┤  ↓

@@ -2,6 +2,7 @@
  * What follows a commit: timers set and taken out, lanes filled, callers answered, listeners told. And what
  * follows a commit that failed: everything as if it had not been decided, and nothing lost.
  */
+import { isHeld } from '../core/ending.js';
 import { StoreFullError } from '../core/errors.js';
 import { isTerminal, type OccurrenceRecord, type TaskRecord } from '../core/model.js';
 import type { Commit, Refusal } from '../store/store.js';
@@ -17,12 +18,12 @@ function isTimed(task: TaskRecord, occurrence: OccurrenceRecord): boolean {
   return (
     (occurrence.state === 'scheduled' || occurrence.state === 'retry-wait') &&
     !occurrence.waiting &&
-    (task.state !== 'paused' || occurrence.kind === 'trigger')
+    !isHeld(task, occurrence)
   );
 }
 
 function isReadyToStart(task: TaskRecord, occurrence: OccurrenceRecord): boolean {
-  return occurrence.state === 'ready' && (task.state !== 'paused' || occurrence.kind === 'trigger');
+  return occurrence.state === 'ready' && !isHeld(task, occurrence);
 }
 
 function isOpen(task: TaskRecord): boolean {
@@ -61,7 +62,8 @@ export class Apply {
         occurrence !== undefined &&
         isReadyToStart(view.task, occurrence) &&
         occurrence.dueAt <= batch.facts.nowMs &&
-        item.priority === view.task.priority;
+        item.priority === view.task.priority &&
+        item.handlerVersion === occurrence.handlerVersion;
       if (!stays) {
         ready.remove(item);
         active.ready.splice(i, 1);

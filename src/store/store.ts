@@ -168,7 +168,7 @@ export interface LiveEntry {
   readonly priority: number;
   readonly dueAt: number;
   readonly state: OccurrenceRecord['state'];
-  /** The task is paused (triggered runs excepted), or it waits for a sibling: it must not be timed. */
+  /** Held by a pause (runs triggered during it excepted), or waits for a sibling: it must not be timed. */
   readonly held: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The invariants of the core (design, "Invariants"; numbers as in decide.ts), checked on every decision of a test. By
- * plain comparisons: they are made some million times.
+ * The invariants of the core (design, "Invariants"; numbers as in decide.ts), checked on every
+ * decision of a test. By plain comparisons: they are made some million times.
  */
 import type { Decision } from '../../src/core/draft.js';
 import {
@@ -36,7 +36,10 @@ function must(holds: boolean, what: string, ...shown: unknown[]): void {
   if (!holds) throw new Error(`${what}: ${JSON.stringify(shown)}`);
 }
 
-/** Throws when the decision breaks an invariant. Freezes what it gave, so that a later one cannot change it unseen. */
+/**
+ * Throws when the decision breaks an invariant. Freezes what it gave, so that a later one cannot
+ * change it unseen.
+ */
 export function checkDecision(step: Step): void {
   const { decision, before } = step;
   checkTask(step);
@@ -225,8 +228,8 @@ function canComeByItself(task: TaskRecord): boolean {
 }
 
 /**
- * 12: each nominal time of the newest generation, up to the cursor, belongs to exactly one record, and the counts
- * agree. Walks all of them: for tests whose schedules have some hundreds.
+ * 12: each nominal time of the newest generation, up to the cursor, belongs to exactly one record,
+ * and the counts agree. Walks all of them: for tests whose schedules have some hundreds.
  */
 export function checkAccounts(
   { task }: TaskView,

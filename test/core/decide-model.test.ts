@@ -1,6 +1,6 @@
 /**
- * Random lives of tasks against the invariants 2, 5, 7, 8, 10, 11, 12 and 16, which decide-checks.ts holds after
- * every decision. A failure prints its seed; replay it with
+ * Random lives of tasks against the invariants 2, 5, 7, 8, 10, 11, 12 and 16, which
+ * decide-checks.ts holds after every decision. A failure prints its seed; replay it with
  * TICKWHEEL_SEED=<seed> npx vitest run test/core/decide-model.test.ts
  */
 import fc from 'fast-check';

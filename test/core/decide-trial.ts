@@ -1,6 +1,7 @@
 /**
- * One task under `decide`, with a store and an engine of the simplest kind: records in a map, time that a test moves.
- * After every decision the invariants of the core are checked (decide-checks.ts), whatever the test is about.
+ * One task under `decide`, with a store and an engine of the simplest kind: records in a map, time
+ * that a test moves. After every decision the invariants of the core are checked
+ * (decide-checks.ts), whatever the test is about.
  */
 import { decide } from '../../src/core/decide.js';
 import type { Decision } from '../../src/core/draft.js';
@@ -64,7 +65,10 @@ export class Trial {
   /** Tokens of attempts whose signal was aborted. */
   readonly aborted: number[] = [];
   deleted = false;
-  /** Every event in the order heard, those that were refused too; of one instant under the same facts. */
+  /**
+   * Every event in the order heard, those that were refused too; of one instant under the same
+   * facts.
+   */
   readonly heard: { readonly event: CoreEvent; readonly facts: Facts }[] = [];
   #tokens = 0;
 
@@ -302,7 +306,10 @@ export class Trial {
 
   // --- looking ---------------------------------------------------------------------------------------
 
-  /** `state@ordinal` of every occurrence in the order of creation; with `×count` where it stands for several. */
+  /**
+   * `state@ordinal` of every occurrence in the order of creation; with `×count` where it stands for
+   * several.
+   */
   get history(): string[] {
     return [...this.records.values()].map(({ kind, ordinal, state, count, reason }) => {
       const mark = { nominal: '', sequence: '#', trigger: 't', redrive: 'r' }[kind];

@@ -1,4 +1,7 @@
-/** Random walks through the life of a task: what may happen to it, as commands that always make sense of what they meet. */
+/**
+ * Random walks through the life of a task: what may happen to it, as commands that make sense of
+ * what they meet.
+ */
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { LeaseLostError, TaskEndedError } from '../../src/core/errors.js';
@@ -132,7 +135,10 @@ const POLICIES: readonly Partial<Policies>[] = [
 
 const pickOf = <T>(from: readonly T[], pick: number): T | undefined => from[pick % from.length];
 
-/** Does what the command says, to the task as it is; where that finds nothing to do it, or must refuse, so be it. */
+/**
+ * Does what the command says, to the task as it is; where that finds nothing to do it, or must
+ * refuse, so be it.
+ */
 export function obey(trial: Trial, command: Command): void {
   const { kind, pick, ms } = command;
   switch (kind) {
@@ -283,8 +289,8 @@ function redrive(trial: Trial, pick: number): void {
 const ROUNDS = 12;
 
 /**
- * Whatever happened before, nothing is lost: resumed, and with handlers that succeed, everything that was due ends, and
- * what is left is due later.
+ * Whatever happened before, nothing is lost: resumed, and with handlers that succeed, everything
+ * that was due ends, and what is left is due later.
  */
 export function settle(trial: Trial): void {
   if (trial.task.state === 'paused') trial.resume();

@@ -1,4 +1,7 @@
-/** The table of legal moves against what `decide` really does: neither has a move that the other lacks. */
+/**
+ * The table of legal moves against what `decide` really does: neither has a move that the other
+ * lacks.
+ */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { AssertionError } from '../../src/core/assert.js';
 import { Draft } from '../../src/core/draft.js';

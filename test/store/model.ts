@@ -185,7 +185,7 @@ export class Model {
     for (const { record: task, occurrences } of this.tasks.values()) {
       for (const record of [...occurrences.values()].filter(isLive)) {
         const { id, taskId, tenant, handler, handlerVersion, dueAt, state } = record;
-        const isPaused = task.state === 'paused' && record.kind !== 'trigger';
+        const isPaused = task.state === 'paused' && !(record.kind === 'trigger' && record.catchup);
         const held = isPaused || record.waiting;
         const { priority } = task;
         entries.push({

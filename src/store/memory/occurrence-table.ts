@@ -377,6 +377,10 @@ export class OccurrenceTable {
     return (this.rows.byte(row, FLAGS) & WAITING) !== 0;
   }
 
+  isCatchup(row: number): boolean {
+    return (this.rows.byte(row, FLAGS) & CATCHUP) !== 0;
+  }
+
   isIndexed(row: number): boolean {
     return (this.rows.byte(row, FLAGS) & INDEXED) !== 0;
   }

@@ -141,9 +141,9 @@ export class Queries {
     const task = occurrences.task(row);
     const taskId = tasks.id(task);
     const lane = pools.lanes.at(occurrences.lane(row));
-    // A triggered run is asked for by hand: a pause does not hold it.
-    const isPaused =
-      tasks.state(task) === TASK_CODE.paused && occurrences.kind(row) !== KIND_CODE.trigger;
+    // A run that was triggered during the pause is not held by it (`catchup` on a trigger says so).
+    const isFree = occurrences.kind(row) === KIND_CODE.trigger && occurrences.isCatchup(row);
+    const isPaused = tasks.state(task) === TASK_CODE.paused && !isFree;
     return {
       taskId,
       occurrenceId: this.#records.occurrenceIdOf(row, taskId),
