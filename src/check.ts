@@ -1,30 +1,9 @@
 /** Checks of what callers pass: each throws InvalidArgumentError with the value and what is allowed. */
+import { optionsOf, refuse } from './core/arguments.js';
 import { InvalidArgumentError } from './core/errors.js';
-import { describe, parseDurationMs } from './core/units.js';
+import { parseDurationMs } from './core/units.js';
 
-export function refuse(what: string, value: unknown, allowed: string): never {
-  throw new InvalidArgumentError(`${what} is ${describe(value)}; allowed: ${allowed}`);
-}
-
-/** A plain options object with none but the known names. */
-export function optionsOf<K extends string>(
-  value: unknown,
-  what: string,
-  names: ReadonlySet<K>,
-): { readonly [key in K]?: unknown } {
-  if (value === undefined) return {};
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    refuse(what, value, 'an object');
-  }
-  for (const name of Object.keys(value)) {
-    if (!names.has(name as K)) {
-      throw new InvalidArgumentError(
-        `${what} has an unknown '${name}'; allowed: ${[...names].join(', ')}`,
-      );
-    }
-  }
-  return value as { readonly [key in K]?: unknown };
-}
+export { optionsOf, refuse };
 
 export function textOf(value: unknown, what: string, lengthMax: number): string {
   const allowed = `a string of 1 to ${lengthMax} characters`;

@@ -1,5 +1,5 @@
 /** Creating tasks: checks, admission, idempotency keys. Item by item; nothing is half-written. */
-import { refuse, textOf } from './check.js';
+import { optionsOf, refuse, textOf } from './check.js';
 import { IdempotencyConflictError, InvalidScheduleError, TickwheelError } from './core/errors.js';
 import type { NewTask } from './core/event.js';
 import type { TaskView } from './core/model.js';
@@ -35,6 +35,7 @@ interface Prepared {
 /** What a task takes besides its payload while it waits for its flush, in memory; as admission counts it. */
 const TASK_BYTES = 1024;
 /** Items prepared and submitted at once; a longer list goes in chunks, so that the loop has its turns. */
+const ITEM = new Set(['handler', 'payload', 'options'] as const);
 const CHUNK = 1000;
 /** A long list waits for its own oldest chunk, so that it never overloads the scheduler by itself. */
 const CHUNKS_UNDER_WAY = 8;
@@ -129,10 +130,8 @@ export class Creation {
   /** Everything that can be wrong with an item is found here, before anything is written. */
   #prepare(given: unknown, nowMs: number): Prepared | TickwheelError {
     try {
-      if (typeof given !== 'object' || given === null) {
-        refuse('an item', given, '{ handler, payload, options? }');
-      }
-      const { handler, payload, options } = given as Record<string, unknown>;
+      if (given === undefined) refuse('an item', given, '{ handler, payload, options? }');
+      const { handler, payload, options } = optionsOf(given, 'an item', ITEM);
       const name = textOf(handler, 'handler', 256);
       const request = scheduleRequest(options, nowMs);
       const { schedule, idempotencyKey } = request;

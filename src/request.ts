@@ -204,6 +204,7 @@ export interface UpdateRequest {
 
 /** @throws InvalidArgumentError naming the option and what is allowed */
 export function updateRequest(given: unknown, nowMs: number): UpdateRequest {
+  if (given === undefined) refuse('patch', given, 'an object of what to change');
   const options = optionsOf(given, 'patch', UPDATE_NAMES);
   const { priority, handlerVersion } = options;
   return {

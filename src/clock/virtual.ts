@@ -1,3 +1,4 @@
+import { optionsOf } from '../core/arguments.js';
 import { InvalidArgumentError } from '../core/errors.js';
 import {
   type Duration,
@@ -20,6 +21,7 @@ interface Alarm {
 
 /** Turns of the event loop without any work after which everybody counts as at rest. */
 const QUIET_TURNS = 2;
+const OPTIONS = new Set(['settleTimeout'] as const);
 /** Where a clock without a start begins. */
 const DEFAULT_START_MS = Date.UTC(2026, 0, 1);
 
@@ -47,7 +49,8 @@ export class VirtualClock implements Clock {
    */
   constructor(start: Instant = DEFAULT_START_MS, options: { settleTimeout?: Duration } = {}) {
     this.#wallOffsetMs = parseInstantMs(start, 'VirtualClock start');
-    this.#settleTimeoutMs = parseDurationMs(options.settleTimeout ?? 100, 'settleTimeout');
+    const { settleTimeout } = optionsOf(options, 'VirtualClock options', OPTIONS);
+    this.#settleTimeoutMs = parseDurationMs(settleTimeout ?? 100, 'settleTimeout');
   }
 
   /** Epoch milliseconds. */

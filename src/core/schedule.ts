@@ -2,6 +2,7 @@
  * Schedules: plain, deeply frozen values that name the times at which a task runs. They hold numbers and strings
  * only, so they are stored and sent as they are. What times they name is in nominal.ts.
  */
+import { optionsOf as checkedOptions } from './arguments.js';
 import { nextCronMs, validateCron } from './cron.js';
 import { InvalidArgumentError, InvalidScheduleError } from './errors.js';
 import { nextTimesFrom } from './nominal.js';
@@ -207,12 +208,12 @@ export interface NextTimesOptions {
  * @throws InvalidScheduleError, InvalidArgumentError
  */
 export function nextTimes(schedule: Schedule, options: NextTimesOptions, nowMs: number): Date[] {
-  const { from = nowMs, count = 5, ...unknown } = options;
-  for (const name of Object.keys(unknown)) {
-    throw new InvalidArgumentError(`option is ${describe(name)}; allowed: from, count`);
-  }
-  return nextTimesFrom(toSchedule(schedule), parseInstantMs(from, 'from'), count);
+  const { from, count } = checkedOptions(options, 'nextTimes options', NEXT_TIMES);
+  const fromMs = parseInstantMs(from ?? nowMs, 'from');
+  return nextTimesFrom(toSchedule(schedule), fromMs, (count ?? 5) as number);
 }
+
+const NEXT_TIMES = new Set(['from', 'count'] as const);
 
 type Options = Readonly<Record<string, unknown>>;
 type RawSchedule = Record<string, never>;

@@ -160,7 +160,7 @@ export class Loop {
 
   #decideAttempt(batch: Batch, active: ActiveTask, event: AttemptEvent): void {
     try {
-      batch.decide(active, event, batch.facts.awayUntilMs);
+      batch.decide(active, event, this.#awayUntilOf(active));
       batch.attemptEvents.push({ taskId: active.id, event });
       this.#apply.placeReady(active, batch);
     } catch (error) {

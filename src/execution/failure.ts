@@ -21,8 +21,9 @@ export function failureOf(thrown: unknown): Failure {
 
 function delayOf(thrown: unknown): number | undefined {
   try {
-    const { delayMs } = thrown as { delayMs?: unknown };
-    return typeof delayMs === 'number' && delayMs >= 0 ? delayMs : undefined;
+    const { delayMs, retryAfterMs } = thrown as { delayMs?: unknown; retryAfterMs?: unknown };
+    const ms = delayMs ?? retryAfterMs;
+    return typeof ms === 'number' && ms >= 0 ? ms : undefined;
   } catch {
     return undefined;
   }

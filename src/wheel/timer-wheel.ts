@@ -1,3 +1,4 @@
+import { optionsOf } from '../core/arguments.js';
 import { InvalidArgumentError, WheelFullError } from '../core/errors.js';
 import { describe } from '../core/units.js';
 import {
@@ -40,6 +41,7 @@ const MAX_TIMERS_DEFAULT = 100_000_000;
 const EXPIRIES_MAX_DEFAULT = 4096;
 /** A small `max` still cascades this many, so that it does not starve behind a full slot. */
 const CASCADE_MOVES_MIN = 4096;
+const OPTIONS = new Set(['startTick', 'maxTimers'] as const);
 const NO_REFS = new Uint32Array(0);
 
 /**
@@ -94,7 +96,9 @@ export class TimerWheel {
 
   /** Over a given instance, which tests keep to look inside. */
   static createOn(native: NativeWheel, options: TimerWheelOptions = {}): TimerWheel {
-    const { startTick = 0, maxTimers = MAX_TIMERS_DEFAULT } = options;
+    const given = optionsOf(options, 'TimerWheel options', OPTIONS);
+    const startTick = (given.startTick ?? 0) as number;
+    const maxTimers = (given.maxTimers ?? MAX_TIMERS_DEFAULT) as number;
     if (!isTick(startTick)) throw invalidTick('startTick', startTick);
     if (!Number.isInteger(maxTimers) || maxTimers < 1 || maxTimers > RECORDS_MAX) {
       throw new InvalidArgumentError(
@@ -143,7 +147,7 @@ export class TimerWheel {
    */
   insert(dueTick: number, ref: number): TimerHandle {
     if (!isTick(dueTick)) throw invalidTick('dueTick', dueTick);
-    if (ref >>> 0 !== ref) throw invalidRef('ref', ref);
+    if (typeof ref !== 'number' || ref >>> 0 !== ref) throw invalidRef('ref', ref);
     const handle = this.#native.insert(dueTick, ref);
     return handle > 0 ? handle : this.#insertOutside(dueTick, ref, handle);
   }
@@ -172,6 +176,7 @@ export class TimerWheel {
 
   /** True when the timer was live; false, and nothing happens, for any other number. */
   cancel(handle: TimerHandle): boolean {
+    if (typeof handle !== 'number') throw invalidHandle(handle);
     const outcome = this.#native.cancel(handle);
     if (outcome > 1) this.#heapOf(outcome).removeAt(placeOf(outcome));
     return outcome !== 0;
@@ -205,6 +210,7 @@ export class TimerWheel {
    */
   reschedule(handle: TimerHandle, dueTick: number): boolean {
     if (!isTick(dueTick)) throw invalidTick('dueTick', dueTick);
+    if (typeof handle !== 'number') throw invalidHandle(handle);
     const outcome = this.#native.reschedule(handle, dueTick);
     if (outcome === 2) this.#rescheduleOutside(handle, dueTick);
     return outcome !== 0;
@@ -411,6 +417,12 @@ function checkBatch(dueTicks: Float64Array, refs: Uint32Array): void {
 function invalidTick(name: string, value: unknown): InvalidArgumentError {
   return new InvalidArgumentError(
     `${name} is ${describe(value)}; allowed: an integer from 0 to ${Number.MAX_SAFE_INTEGER}`,
+  );
+}
+
+function invalidHandle(handle: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(
+    `handle is ${describe(handle)}; allowed: a number that insert returned`,
   );
 }
 

@@ -384,6 +384,25 @@ describe('pause and resume', () => {
     await clock.advance('100ms');
     expect(ran).toEqual([0, 10_500]);
   });
+
+  it.each([{ tenant: 'default' }, { handler: 'a' }])(
+    'runs all missed times one after another when a scope is resumed: %o',
+    async (scope) => {
+      const { scheduler, clock } = await startBed({
+        a: (_: unknown, ctx: Context) => ctx.sleep(1),
+      });
+      const schedule = fixedRate({ every: '1m' });
+      const { id } = await scheduler.schedule('a', 1, { schedule, catchup: 'all' });
+      await clock.advance('61s');
+      await scheduler.pause(scope);
+      await clock.advance('5m');
+      await scheduler.resume(scope);
+      await clock.advance('30s');
+      const { items } = await scheduler.occurrences(id);
+      const statuses = items.map(({ status }) => status);
+      expect(statuses).toEqual(['scheduled', ...new Array(7).fill('succeeded')]);
+    },
+  );
 });
 
 describe('trigger', () => {

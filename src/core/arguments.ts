@@ -1,0 +1,27 @@
+/** What every layer asks of the arguments that callers pass. */
+import { InvalidArgumentError } from './errors.js';
+import { describe } from './units.js';
+
+export function refuse(what: string, value: unknown, allowed: string): never {
+  throw new InvalidArgumentError(`${what} is ${describe(value)}; allowed: ${allowed}`);
+}
+
+/** A plain options object with none but the known names. */
+export function optionsOf<K extends string>(
+  value: unknown,
+  what: string,
+  names: ReadonlySet<K>,
+): { readonly [key in K]?: unknown } {
+  if (value === undefined) return {};
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    refuse(what, value, 'an object');
+  }
+  for (const name of Object.keys(value)) {
+    if (!names.has(name as K)) {
+      throw new InvalidArgumentError(
+        `${what} has an unknown '${name}'; allowed: ${[...names].join(', ')}`,
+      );
+    }
+  }
+  return value as { readonly [key in K]?: unknown };
+}
