@@ -38,6 +38,8 @@ export class EnteredRun {
   /** Main was told that it crashed: nothing more is told but its end. */
   isGivenUp = false;
   hasEnded = false;
+  /** It told progress, which main must hear before its end. */
+  hasProgress = false;
 
   constructor(sent: SentRun, ctx: RunContext, enteredAtMs: number, sinceMs: number) {
     this.sent = sent;
@@ -173,7 +175,9 @@ export class ThreadRuns {
       return;
     }
     const atMs = systemClock().now();
-    if (!this.#settle(entered, result === undefined, atMs)) return;
+    // Main may read an end from memory before it hears what was told: only when nothing was.
+    const isVoid = result === undefined && !entered.hasProgress;
+    if (!this.#settle(entered, isVoid, atMs)) return;
     this.tell(TOLD.succeeded, entered.sent.facts.runId, enteredAtOf(entered), atMs, result);
     this.#enterQueued();
   }
@@ -203,6 +207,14 @@ export class ThreadRuns {
     const averageMs = this.#slots.serviceTimeMs || serviceMs;
     this.#slots.serviceTimeMs = averageMs + (serviceMs - averageMs) * SERVICE_WEIGHT;
     return true;
+  }
+
+  /** Nothing when the run has ended. */
+  tellProgress(runId: number, progress: Uint8Array | undefined): void {
+    const entered = this.#entered.get(runId);
+    if (entered === undefined || entered.isGivenUp) return;
+    entered.hasProgress = true;
+    this.tell(TOLD.progress, runId, progress);
   }
 
   /** Adds to what main is told at the end of this turn. */
@@ -246,11 +258,6 @@ export class ThreadRuns {
 
   entered(ctx: RunContext): EnteredRun | undefined {
     return this.#entered.get(ctx.run.runId);
-  }
-
-  isLive(runId: number): boolean {
-    const entered = this.#entered.get(runId);
-    return entered !== undefined && !entered.isGivenUp;
   }
 
   /**

@@ -101,7 +101,7 @@ export class ThreadSurroundings implements Surroundings {
   heartbeat(ctx: RunContext, progress: unknown): void {
     const { codec, runs } = this.#options;
     const bytes = progress === undefined ? undefined : codec.encode(progress, 'progress');
-    if (runs.isLive(ctx.run.runId)) runs.tell(TOLD.progress, ctx.run.runId, bytes);
+    runs.tellProgress(ctx.run.runId, bytes);
   }
 
   async schedule(
