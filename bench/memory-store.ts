@@ -5,6 +5,7 @@
  */
 import { systemClock } from '../src/clock/system.js';
 import { type OccurrenceRecord, occurrenceId, type TaskRecord } from '../src/core/model.js';
+import { DEFAULT_POLICIES } from '../src/request.js';
 import { memoryStore } from '../src/store/memory/memory-store.js';
 import type { StoreSession, Unit } from '../src/store/store.js';
 
@@ -14,22 +15,6 @@ const BATCH = 500;
 const SAMPLE = Math.min(count, 200_000);
 const START_AT = 1_767_225_600_000;
 
-const POLICIES: TaskRecord['policies'] = {
-  maxAttempts: 3,
-  initialBackoffMs: 1000,
-  backoffMultiplier: 2,
-  maxBackoffMs: 60_000,
-  backoffJitter: 0,
-  timeoutMs: undefined,
-  heartbeatTimeoutMs: undefined,
-  ttlMs: undefined,
-  maxCrashes: 3,
-  overlap: 'skip',
-  catchup: 'latest',
-  catchupWindowMs: 86_400_000,
-  onExhausted: 'continue',
-  idempotencyTtlMs: 86_400_000,
-};
 const payload = new Uint8Array(payloadBytes).fill(7);
 
 /** Looks like a UUIDv7: time first, then bits without order. */
@@ -97,7 +82,7 @@ function createUnit(n: number): Unit {
     handlerVersion: 1,
     payload,
     schedule: { kind: 'once', at },
-    policies: POLICIES,
+    policies: DEFAULT_POLICIES,
     priority: 5,
     state: 'active',
     pausedAt: undefined,

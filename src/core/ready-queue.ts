@@ -425,13 +425,6 @@ export class ReadyQueue<T extends ReadyEntry> {
     }
   }
 
-  /** The tenant has no limits of its own any more: those of `'*'` hold. */
-  clearTenantLimits(tenant: string): void {
-    this.#limitsOf.delete(tenant);
-    const known = this.#tenants.get(tenant);
-    if (known !== undefined) this.#applyTo(known);
-  }
-
   setHandlerLimits(handler: string, limits: LaneLimits): void {
     const gate = this.#handlerOf(handler);
     this.#setLimits(gate, limits);

@@ -10,8 +10,12 @@
 import { nextTurn } from '../clock/turn.js';
 import { TickwheelError } from '../core/errors.js';
 import type { AttemptEvent, Facts } from '../core/event.js';
-import type { OccurrenceRecord } from '../core/model.js';
-import { copyOfOccurrence, copyOfTask, type TaskView } from '../core/model.js';
+import {
+  copyOfOccurrence,
+  copyOfTask,
+  type OccurrenceRecord,
+  type TaskView,
+} from '../core/model.js';
 import type { Report } from '../execution/executor.js';
 import type { Commit, Refusal } from '../store/store.js';
 import { Apply } from './apply.js';

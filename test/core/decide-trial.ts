@@ -17,28 +17,14 @@ import type {
 } from '../../src/core/model.js';
 import type { Schedule } from '../../src/core/schedule.js';
 import { type TaskStatus, taskStatus } from '../../src/core/status.js';
+import { DEFAULT_POLICIES } from '../../src/request.js';
 import { checkDecision } from './decide-checks.js';
 
 export const TASK_ID = '0190b5c2-7a3e-7000-8000-000000000001';
 export const ERROR = new Uint8Array([1]);
 const PAYLOAD = new Uint8Array([7]);
 
-export const POLICIES: Policies = Object.freeze({
-  maxAttempts: 3,
-  initialBackoffMs: 1_000,
-  backoffMultiplier: 2,
-  maxBackoffMs: 60_000,
-  backoffJitter: 0,
-  timeoutMs: undefined,
-  heartbeatTimeoutMs: undefined,
-  ttlMs: undefined,
-  maxCrashes: 3,
-  overlap: 'skip',
-  catchup: 'latest',
-  catchupWindowMs: 86_400_000,
-  onExhausted: 'continue',
-  idempotencyTtlMs: 86_400_000,
-});
+export const POLICIES: Policies = DEFAULT_POLICIES;
 
 export interface TrialOptions {
   readonly schedule: Schedule;

@@ -1,4 +1,5 @@
 /** Records and units for tests of stores. */
+
 import {
   type AttemptRecord,
   isTerminal,
@@ -7,6 +8,7 @@ import {
   type Policies,
   type TaskRecord,
 } from '../../src/core/model.js';
+import { DEFAULT_POLICIES } from '../../src/request.js';
 import type { Unit } from '../../src/store/store.js';
 
 export const START_MS = Date.UTC(2026, 0, 1);
@@ -27,23 +29,7 @@ export function bytes(length: number, seed = 1): Uint8Array {
 }
 
 export function policies(patch: Partial<Policies> = {}): Policies {
-  return {
-    maxAttempts: 3,
-    initialBackoffMs: 1000,
-    backoffMultiplier: 2,
-    maxBackoffMs: 60_000,
-    backoffJitter: 0,
-    timeoutMs: undefined,
-    heartbeatTimeoutMs: undefined,
-    ttlMs: undefined,
-    maxCrashes: 3,
-    overlap: 'skip',
-    catchup: 'latest',
-    catchupWindowMs: 24 * HOUR_MS,
-    onExhausted: 'continue',
-    idempotencyTtlMs: 24 * HOUR_MS,
-    ...patch,
-  };
+  return { ...DEFAULT_POLICIES, ...patch };
 }
 
 /** A pending one-off, due in an hour. */
