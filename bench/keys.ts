@@ -95,23 +95,27 @@ async function inBatches(
   to: number,
   createOne: (n: number) => void,
   seal: () => void,
-): Promise<{ perSecond: number; turnMsMax: number }> {
+): Promise<{ perSecond: number; turnMsMax: number; busy: number }> {
   const startedAt = performance.now();
   const waiting: Promise<boolean>[] = [];
   let turnMsMax = 0;
+  let turnsMs = 0;
   for (let n = from; n < to; n += BATCH) {
     const turnAt = performance.now();
     for (let i = n; i < Math.min(to, n + BATCH); i++) createOne(i);
     seal();
     // A promise of its own: lmdb-js's is bound only when it is asked.
     waiting.push(new Promise((resolve, reject) => env.committed.then(resolve, reject)));
-    turnMsMax = Math.max(turnMsMax, performance.now() - turnAt);
+    const turnMs = performance.now() - turnAt;
+    turnsMs += turnMs;
+    turnMsMax = Math.max(turnMsMax, turnMs);
     if (waiting.length > AHEAD) await waiting.shift();
     await new Promise((resolve) => setImmediate(resolve));
   }
   await Promise.all(waiting);
   await env.flushed;
-  return { perSecond: ((to - from) * 1000) / (performance.now() - startedAt), turnMsMax };
+  const tookMs = performance.now() - startedAt;
+  return { perSecond: ((to - from) * 1000) / tookMs, turnMsMax, busy: turnsMs / tookMs };
 }
 
 async function prepare(directory: string, count: number): Promise<void> {
@@ -141,7 +145,7 @@ async function prepare(directory: string, count: number): Promise<void> {
   );
   await treeEnv.close();
   await openEnv(join(directory, 'none')).close();
-  writeFileSync(join(directory, 'count'), String(count));
+  writeFileSync(join(directory, 'count'), JSON.stringify({ prepared: count, next: count }));
 }
 
 /** The hashes of the ordered keys, sorted: 16 bytes and 4 of their number each, in one buffer. */
@@ -168,6 +172,8 @@ interface Figures {
   readonly keys: string;
   readonly perSecond: number;
   readonly turnMsMax: number;
+  /** Share of the time that the main thread spent in creates. */
+  readonly busy: number;
   readonly hitNs?: number;
   readonly missNs?: number;
 }
@@ -186,12 +192,11 @@ async function measureOne(
   name: string,
   place: Place,
   keys: Keys,
-  count: number,
-  creates: number,
+  { count, next: from, creates }: { count: number; next: number; creates: number },
 ): Promise<Figures[]> {
   const figures: Figures[] = [];
   const payload = new Uint8Array(PAYLOAD + 60).fill(7);
-  let next = count;
+  let next = from;
   for (const kind of ['random', 'ordered'] as const) {
     const keyOf = kind === 'random' ? randomKey : orderedKey;
     const finds =
@@ -236,11 +241,17 @@ function bytesIn(env: RootDatabase, names: readonly string[]): number {
 }
 
 async function measure(directory: string, creates: number): Promise<void> {
-  const count = Number(readFileSync(join(directory, 'count'), 'utf8'));
+  const { prepared: count, next } = JSON.parse(readFileSync(join(directory, 'count'), 'utf8'));
+  // Keys that were not there in an earlier run either.
+  writeFileSync(
+    join(directory, 'count'),
+    JSON.stringify({ prepared: count, next: next + 2 * creates }),
+  );
+  const range = { count, next, creates };
   const figures: Figures[] = [];
 
   const none = openEnv(join(directory, 'none'));
-  figures.push(...(await measureOne('no keys', openPlace(none), NO_KEYS, count, creates)));
+  figures.push(...(await measureOne('no keys', openPlace(none), NO_KEYS, range)));
   await none.close();
 
   const indexEnv = openEnv(join(directory, 'index'));
@@ -250,9 +261,7 @@ async function measure(directory: string, creates: number): Promise<void> {
   const filtersAt = performance.now();
   while (index.step()) await new Promise((resolve) => setImmediate(resolve));
   const settleMs = performance.now() - filtersAt;
-  figures.push(
-    ...(await measureOne('index', openPlace(indexEnv), indexKeys(index), count, creates)),
-  );
+  figures.push(...(await measureOne('index', openPlace(indexEnv), indexKeys(index), range)));
   const { stats } = index;
   const indexBytes = bytesIn(indexEnv, ['log', 'runs']);
   await index.close();
@@ -260,21 +269,22 @@ async function measure(directory: string, creates: number): Promise<void> {
 
   const treeEnv = openEnv(join(directory, 'tree'));
   const tree = openTree(treeEnv);
-  figures.push(...(await measureOne('B-tree', openPlace(treeEnv), treeKeys(tree), count, creates)));
+  figures.push(...(await measureOne('B-tree', openPlace(treeEnv), treeKeys(tree), range)));
   const treeBytes = bytesIn(treeEnv, ['keys']);
   await treeEnv.close();
 
   console.table(
-    figures.map(({ name, keys, perSecond, turnMsMax, hitNs, missNs }) => ({
+    figures.map(({ name, keys, perSecond, turnMsMax, busy, hitNs, missNs }) => ({
       creates: name,
       keys: name === 'no keys' ? '' : keys,
       'k/s': Math.round(perSecond / 1000),
       'longest turn, ms': Number(turnMsMax.toFixed(1)),
+      'main thread, %': Math.round(busy * 100),
       'hit, ns': hitNs && Math.round(hitNs),
       'miss, ns': missNs && Math.round(missNs),
     })),
   );
-  const total = count + 2 * creates;
+  const total = next + 2 * creates;
   const disk = { index: indexBytes / total, tree: treeBytes / total };
   console.log(
     `bytes on disk a key: index ${disk.index.toFixed(1)}, B-tree ${disk.tree.toFixed(1)}`,

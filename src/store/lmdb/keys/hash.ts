@@ -8,7 +8,5 @@ import { hash } from 'node:crypto';
 export function keyHash(tenant: string, key: string): Uint8Array {
   // As a string of bytes: the digest as a Buffer would cost three times as much.
   const digest = hash('sha1', JSON.stringify([tenant, key]), 'binary');
-  const bytes = new Uint8Array(16);
-  for (let i = 0; i < 16; i++) bytes[i] = digest.charCodeAt(i);
-  return bytes;
+  return Buffer.from(digest.slice(0, 16), 'latin1');
 }

@@ -69,6 +69,7 @@ export class KeyIndex {
   #table: Memtable | undefined;
   /** The entry at hand. */
   readonly #entry = new Uint32Array(ENTRY_WORDS);
+  readonly #glances = new Uint8Array(256);
   /** Units of work that adds have asked for. */
   #owed = 0;
   #closed = false;
@@ -111,8 +112,12 @@ export class KeyIndex {
       if (at >= 0) return idOf(table.entries, at);
     }
     const { runs, reader } = this.#background;
-    for (const run of runs) {
-      if (!run.filter.mayHold(entry, 0)) continue;
+    const glances = this.#glances;
+    for (let i = 0; i < runs.length; i++) glances[i] = runs[i].filter.glance(entry, 0);
+    for (let i = 0; i < runs.length; i++) {
+      const run = runs[i];
+      // Undefined, were there ever more runs than room for their glances: it may hold it.
+      if (glances[i] === 0 || !run.filter.mayHold(entry, 0)) continue;
       this.#chunksRead++;
       const at = run.find(entry, 0);
       if (at >= 0) return idOf(reader.words, at);
