@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 
 /**
- * 16 bytes: SHA-1, cut off. About 0.6 µs. The pair is hashed as JSON, which no other pair gives: a NUL, a quote or
+ * 16 bytes: SHA-1, cut off. The pair is hashed as JSON, which no other pair gives: a NUL, a quote or
  * half a surrogate in one of them moves nothing into the other.
  */
 export function keyHash(tenant: string, key: string): Uint8Array {

@@ -28,7 +28,7 @@ import type { KeyDatabase } from './writes.js';
 const WORK_PER_ADD = 10;
 /** Of work that could not be done as a commit was waited for, so many pieces are made up for by one `seal`. */
 const OWED_PIECES_MAX = 4;
-/** Units of work a piece: 4096 entries merged take about half a millisecond. */
+/** Units of work a piece. */
 const WORK_MAX = 4096;
 const ENTRIES_MAX = 2 ** 18;
 
@@ -161,7 +161,7 @@ export class KeyIndex {
   }
 
   /**
-   * One bounded piece of work in the background, about 1 ms at most: for idle moments, so that adds have less to pay.
+   * One bounded piece of work in the background, about `workMax` units: for idle moments, so that adds have less to pay.
    * True: there is more, in a later turn (now and then it only waits for a commit). False: nothing to do, or a commit
    * failed; then it goes on with the next add.
    */
