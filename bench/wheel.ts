@@ -34,9 +34,9 @@ const samples = new Samples();
 const SIZES = quick
   ? [{ count: 20_000, rounds: 2 }]
   : [
-      { count: 100_000, rounds: 9 },
+      { count: 100_000, rounds: 5 },
       { count: 1_000_000, rounds: 5 },
-      { count: 10_000_000, rounds: 3 },
+      { count: 10_000_000, rounds: 2 },
     ].filter(({ count }) => own.timers === undefined || count === Number(own.timers));
 /** Of one million live, as W4 and W5 have it. */
 const STEADY_COUNT = quick ? 20_000 : 1_000_000;
@@ -123,7 +123,7 @@ async function main(): Promise<void> {
   const report = new Report({ name: 'wheel', title: 'The wheel', seed, quick }, packages);
   const bytes: Record<string, number> = {};
   for (const { count, rounds } of SIZES) bytes[count] = await measureSize(count, rounds);
-  await measureMillion(quick ? 1 : 5);
+  await measureMillion(quick ? 1 : 3);
   const bounds = await measureBoundsAt(SIZES.at(-1)!.count);
   const shortCalls = await measureShortCalls(
     await newWheel(STEADY_COUNT),

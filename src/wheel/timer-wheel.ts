@@ -160,16 +160,11 @@ export class TimerWheel {
     checkBatch(dueTicks, refs);
     const count = dueTicks.length;
     this.#reserve(count);
+    if (count <= this.#batchMax) return this.#insertBatch(dueTicks, refs).slice();
     const handles = new Float64Array(count);
     for (let from = 0; from < count; from += this.#batchMax) {
       const to = Math.min(from + this.#batchMax, count);
-      const dues = dueTicks.subarray(from, to);
-      this.#refreshViews();
-      this.#scratchTicks.set(dues);
-      this.#scratchRefs.set(refs.subarray(from, to));
-      this.#insertScratch(dues, refs.subarray(from, to));
-      this.#refreshViews();
-      handles.set(this.#scratchTicks.subarray(0, to - from), from);
+      handles.set(this.#insertBatch(dueTicks.subarray(from, to), refs.subarray(from, to)), from);
     }
     return handles;
   }
@@ -278,8 +273,11 @@ export class TimerWheel {
     );
   }
 
-  /** Inserts the batch that lies in the scratch area, whose handles then replace the dues there. */
-  #insertScratch(dues: Float64Array, refs: Uint32Array): void {
+  /** Inserts what fits into the scratch area; gives a view of the handles there. */
+  #insertBatch(dues: Float64Array, refs: Uint32Array): Float64Array {
+    this.#refreshViews();
+    this.#scratchTicks.set(dues);
+    this.#scratchRefs.set(refs);
     let done = this.#native.insertMany(0, dues.length);
     while (done < dues.length) {
       const handle = this.insert(dues[done]!, refs[done]!);
@@ -287,6 +285,8 @@ export class TimerWheel {
       this.#scratchTicks[done] = handle;
       done = this.#native.insertMany(done + 1, dues.length);
     }
+    this.#refreshViews();
+    return this.#scratchTicks.subarray(0, dues.length);
   }
 
   #insertOutside(dueTick: number, ref: number, why: number): TimerHandle {
