@@ -11,7 +11,7 @@
 import { TimerWheel } from '../src/wheel/timer-wheel.js';
 import { benchOptions } from './lib/options.js';
 import { randomOf } from './lib/random.js';
-import { progress, Report } from './lib/report.js';
+import { must, progress, Report } from './lib/report.js';
 import { Samples } from './lib/samples.js';
 import { type Bounds, measureBounds } from './wheel/bounds.js';
 import { Floors } from './wheel/floors.js';
@@ -72,7 +72,10 @@ async function measureSize(count: number, rounds: number): Promise<number> {
     const heap = new LazyHeap(count);
     const measured = { bed, subject: heapOf(heap, count), samples, prefix: prefix + HEAP };
     work.insertAndCancel(measured);
-    heap.clear();
+    const left = samples.time(prefix + HEAP + work.LEAVE, count, () =>
+      heap.advance(Number.POSITIVE_INFINITY, bed.expired, 0),
+    );
+    must(left === 0 && heap.isEmpty, 'the cancelled timers leave the heap unexpired');
     work.insertAndExpire(measured);
   }
   wheel.close();

@@ -25,8 +25,9 @@ export class LazyHeap {
     return this.#live;
   }
 
-  get memoryBytes(): number {
-    return this.#dueTicks.byteLength + this.#refs.byteLength + this.#states.byteLength;
+  /** Without cancelled timers as well. */
+  get isEmpty(): boolean {
+    return this.#size === 0;
   }
 
   /** False while the ref's cancelled timer has not left. */
@@ -71,13 +72,6 @@ export class LazyHeap {
     }
     this.#live -= count;
     return count;
-  }
-
-  /** Drops cancelled timers, to begin anew; no workload times it. */
-  clear(): void {
-    this.#states.fill(FREE);
-    this.#size = 0;
-    this.#live = 0;
   }
 
   #removeFirst(): void {

@@ -72,6 +72,7 @@ function insertAll(
 ): void {
   const refs = new Uint32Array(BATCH);
   const dueTicks = new Float64Array(BATCH);
+  const handles = new Float64Array(BATCH).fill(1);
   let spentNs = 0n;
   let sampled = 0;
   for (let from = 0; from < count; from += BATCH) {
@@ -81,7 +82,8 @@ function insertAll(
       dueTicks[i] = dueOf(from + i, seed);
     }
     const startNs = process.hrtime.bigint();
-    const handles = wheel.insertMany(dueTicks.subarray(0, size), refs.subarray(0, size));
+    const into = handles.subarray(0, size);
+    wheel.insertMany(dueTicks.subarray(0, size), refs.subarray(0, size), into);
     spentNs += process.hrtime.bigint() - startNs;
     for (let i = 0; i < size; i++) {
       if ((from + i) % CANCEL_EVERY === 0) sample[sampled++] = handles[i]!;

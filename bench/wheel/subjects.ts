@@ -27,7 +27,11 @@ export function batched(wheel: TimerWheel): Subject {
     insertAll(dueTicks, refs, handles) {
       for (let from = 0; from < dueTicks.length; from += BATCH) {
         const to = from + BATCH;
-        handles.set(wheel.insertMany(dueTicks.subarray(from, to), refs.subarray(from, to)), from);
+        wheel.insertMany(
+          dueTicks.subarray(from, to),
+          refs.subarray(from, to),
+          handles.subarray(from, to),
+        );
       }
     },
     cancelAll(handles) {

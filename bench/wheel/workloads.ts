@@ -11,6 +11,8 @@ const STEP_TICKS = 1_000;
 
 export const INSERT = 'insert';
 export const CANCEL = 'cancel at random';
+/** A lazy heap's cancelled timers leave it. */
+export const LEAVE = 'cancelled ones leave';
 export const EXPIRE = 'expire';
 export const STEADY = 'steady cancel + insert';
 export const ONE_TICK = 'expire, all on one tick';

@@ -153,20 +153,22 @@ export class TimerWheel {
   }
 
   /**
-   * `insert` for each pair, all or nothing; handles in the same order.
+   * `insert` for each pair, all or nothing; handles in the same order. They are written into
+   * `handles` when it is given, as long as `dueTicks`: a host that inserts millions then reuses an
+   * array, where each new one may cost page faults (docs/adr/0009).
    * @throws InvalidArgumentError, WheelFullError, having inserted none
    */
-  insertMany(dueTicks: Float64Array, refs: Uint32Array): Float64Array {
+  insertMany(dueTicks: Float64Array, refs: Uint32Array, handles?: Float64Array): Float64Array {
     checkBatch(dueTicks, refs);
+    if (handles !== undefined) checkHandles(handles, dueTicks.length);
     const count = dueTicks.length;
     this.#reserve(count);
-    if (count <= this.#batchMax) return this.#insertBatch(dueTicks, refs).slice();
-    const handles = new Float64Array(count);
+    const into = handles ?? new Float64Array(count);
     for (let from = 0; from < count; from += this.#batchMax) {
       const to = Math.min(from + this.#batchMax, count);
-      handles.set(this.#insertBatch(dueTicks.subarray(from, to), refs.subarray(from, to)), from);
+      into.set(this.#insertBatch(dueTicks.subarray(from, to), refs.subarray(from, to)), from);
     }
-    return handles;
+    return into;
   }
 
   /** True when the timer was live; false, and nothing happens, for any other number. */
@@ -412,6 +414,14 @@ function checkBatch(dueTicks: Float64Array, refs: Uint32Array): void {
       throw invalidTick(`dueTicks[${i}]`, dueTick);
     }
   }
+}
+
+function checkHandles(handles: unknown, count: number): void {
+  if (handles instanceof Float64Array && handles.length === count) return;
+  const given = handles instanceof Float64Array ? `${handles.length} entries` : describe(handles);
+  throw new InvalidArgumentError(
+    `handles is ${given}; allowed: a Float64Array of ${count} entries, as many as dueTicks has`,
+  );
 }
 
 function invalidTick(name: string, value: unknown): InvalidArgumentError {
