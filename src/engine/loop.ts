@@ -25,7 +25,9 @@ import type { EngineParts } from './parts.js';
 import type { ActiveTask } from './working-set.js';
 
 /** Bounds of one turn, so that a flood of one kind never holds up the others. */
-const JOBS_MAX = 256;
+const JOBS_MIN = 256;
+const JOBS_MAX = 4096;
+const JOBS_SHARE = 2;
 const DUE_MAX = 1024;
 /**
  * Of so many jobs in a turn, one-offs that are due start in the turn that creates them: two commits a task instead
@@ -183,8 +185,12 @@ export class Loop {
   }
 
   async #decideJobs(batch: Batch): Promise<void> {
-    const { inbox, working } = this.#parts;
-    const jobs = inbox.takeJobs(JOBS_MAX);
+    const { inbox, working, timing } = this.#parts;
+    // A long queue shrinks by a share: what waits there is dear, for each job is a dozen objects on the heap. But where
+    // work is overdue already, creates wait, and are refused when too many do.
+    const isBehind = (timing?.overdue ?? 0) > 0;
+    const share = isBehind ? 0 : Math.ceil(inbox.jobs / JOBS_SHARE);
+    const jobs = inbox.takeJobs(Math.min(JOBS_MAX, Math.max(JOBS_MIN, share)));
     this.#inHand = jobs;
     if (jobs.length === 0) return;
     const ids: string[] = [];

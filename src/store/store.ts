@@ -12,7 +12,8 @@
  * 5. The epoch is raised and durable before `open` resolves, so that a fencing token is never issued twice.
  * 6. A read sees all that was visible when it was called. Reads are bounded: none returns more than it was
  *    asked for, none holds a snapshot across an await.
- * 7. Records given and returned are never mutated by either side.
+ * 7. Records given belong to the store until the commit is visible, then to the caller again, who may write to
+ *    them; records returned are the caller's. The store keeps neither.
  */
 
 import type { Clock } from '../clock/clock.js';
@@ -60,8 +61,11 @@ export interface StoreSession {
 
   commit(units: readonly Unit[]): Commit;
 
-  /** Tasks with their live occurrences, in the order of `ids`; undefined where there is none. */
-  views(ids: readonly string[]): Promise<readonly (TaskView | undefined)[]>;
+  /**
+   * Tasks with their live occurrences, in the order of `ids`; undefined where there is none.
+   * @param places is given the store's note of each (Placed), where it makes any
+   */
+  views(ids: readonly string[], places?: number[]): Promise<readonly (TaskView | undefined)[]>;
   /**
    * The task that holds this idempotency key now: not ended, or ended less than its ttl ago. Once the key has
    * passed to a newer task, the older one never holds it again.
@@ -103,6 +107,8 @@ export interface StoreSession {
  */
 export interface Unit {
   readonly taskId: string;
+  /** Beside the task, as long as the caller keeps it in mind: see Placed. */
+  readonly at?: Placed;
   readonly task?: Guarded<TaskRecord>;
   readonly occurrences?: readonly Guarded<OccurrenceRecord>[];
   /** Appended as they are. */
@@ -111,6 +117,14 @@ export interface Unit {
   readonly remove?: { readonly revision: number };
   /** Durable settings to set, or to remove with undefined. */
   readonly settings?: readonly (readonly [key: string, value: Setting | undefined])[];
+}
+
+/**
+ * A note of the store's own, so that it need not look for a task each time: 0, or what the store wrote there or gave
+ * with a view. One that is out of date does no harm.
+ */
+export interface Placed {
+  place: number;
 }
 
 /** The new record, and the revision that its stored predecessor must have; 0: there must be none. */
