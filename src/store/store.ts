@@ -58,6 +58,12 @@ export interface StoreSession {
   /** True while a commit waits for time to pass on the injected clock (tests): a virtual clock may move on. */
   readonly waitsForClock: boolean;
 
+  /**
+   * Where it is there, the store knows what is due when, and the engine keeps only what is near in memory. Otherwise the
+   * engine reads all that lives at start (`scanLive`).
+   */
+  readonly due?: DueWindow;
+
   commit(units: readonly Unit[]): Commit;
 
   /** Tasks with their live occurrences, in the order of `ids`; undefined where there is none. */
@@ -170,6 +176,30 @@ export interface LiveEntry {
   readonly state: OccurrenceRecord['state'];
   /** Held by a pause (runs triggered during it excepted), or waits for a sibling: it must not be timed. */
   readonly held: boolean;
+}
+
+/**
+ * The near window over a store's due index. An occurrence that waits for its time is near when it is due before the
+ * watermark, or was given by `load`. What a commit makes pending with a due time before the watermark as it stands
+ * once the commit is visible is timed by the engine itself; all else is given by `load`, at least once, in time.
+ */
+export interface DueWindow {
+  /** Wall clock ms; never goes back. */
+  readonly watermarkMs: number;
+  /**
+   * The next step of what comes near, of at most some 1,000 entries; `room` more may be near. To be called with no
+   * commit of the caller's under way, and again at once while `more`, otherwise at `nextAtMs` (wall clock ms, Infinity:
+   * never) or when something was committed. What it gives may have changed since it was due to be given: then it means nothing.
+   */
+  load(nowMs: number, room: number): Promise<DueStep>;
+  /** Tasks with an occurrence that was recorded as running when the store was opened. */
+  runningTasks(): readonly string[];
+}
+
+export interface DueStep {
+  readonly entries: readonly LiveEntry[];
+  readonly more: boolean;
+  readonly nextAtMs: number;
 }
 
 /** Occurrences by state, disjoint. Pending: scheduled and in retry-wait. Dead letters: not redriven. */
