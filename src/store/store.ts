@@ -77,7 +77,7 @@ export interface StoreSession {
   /** Ended attempts other than the newest (AttemptRecord), oldest first. */
   attempts(occurrenceId: string): Promise<readonly AttemptRecord[]>;
 
-  /** In creation order. Looks at a bounded number of records, so a page may be short, even empty, with a cursor. */
+  /** In creation order, which is that of ids. Looks at a bounded number of records, so a page may be short, even empty, with a cursor. */
   listTasks(query: TaskQuery): Promise<Page<TaskView>>;
   /** Newest first. */
   listOccurrences(taskId: string, query: PageQuery): Promise<Page<OccurrenceRecord>>;

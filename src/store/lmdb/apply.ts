@@ -153,8 +153,8 @@ export class Applier {
       if (moved) this.#settleAll(row, taskBefore, context);
     }
     this.#appendAttempts(unit, row, context);
-    this.#retire(row, context);
     this.#noteEnds(row, taskBefore, endBefore, ended);
+    this.#retire(row, context);
   }
 
   /** The row changes with the commit at hand. */
