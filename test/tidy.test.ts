@@ -172,7 +172,7 @@ function isLayered({ from, to, typeOnly }: Import): boolean {
 const WIRING: Readonly<Record<string, string>> = {
   'src/scheduler.ts': 'the composition',
   'src/options.ts': 'the default store',
-  'src/index.ts': 'exports memoryStore',
+  'src/index.ts': 'exports the stores',
 };
 const IMPLEMENTATION = /^src\/(store\/(?!store\.ts)|execution\/(in-process|pool\/))/;
 

@@ -192,6 +192,8 @@ export interface DueWindow {
    * never) or when something was committed. What it gives may have changed since it was due to be given: then it means nothing.
    */
   load(nowMs: number, room: number): Promise<DueStep>;
+  /** When the first of those that are not near is due, or not long before; undefined when all are near. */
+  earliestMs(): number | undefined;
   /** Tasks with an occurrence that was recorded as running when the store was opened. */
   runningTasks(): readonly string[];
 }

@@ -6,12 +6,15 @@ import { VirtualClock } from '../../src/clock/virtual.js';
 import { lmdbStore } from '../../src/store/lmdb/lmdb-store.js';
 import { START_MS } from './builders.js';
 import { testStore } from './conformance.js';
+import { recounting } from './recount.js';
 import type { MakeSubject } from './trial.js';
 
 const subject: MakeSubject = () => {
   const path = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
+  const store = recounting(lmdbStore({ path }));
   return {
-    store: lmdbStore({ path }),
+    store,
+    recount: () => store.recount(),
     clock: new VirtualClock(START_MS),
     dispose: () => rmSync(path, { recursive: true }),
   };

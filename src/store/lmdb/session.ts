@@ -134,6 +134,7 @@ export class LmdbSession implements StoreSession {
       get watermarkMs() {
         return due.watermarkMs;
       },
+      earliestMs: () => this.#reading(() => due.earliestMs()),
       runningTasks: () => due.runningTasks(),
       load: async (nowMs, room) => {
         this.#assertUsable();

@@ -388,6 +388,19 @@ export class DueIndex {
     return Math.max(bucket.addedBy, bucket.rewrittenBy) > visible ? SOON : SPLIT;
   }
 
+  /** When the first that is not near is due; where too many would have to be looked at, the start of their bucket. */
+  earliestMs(): number | undefined {
+    const bucket = this.#buckets.next();
+    if (bucket === undefined || bucket.state !== 'far') return bucket?.start;
+    const chunks = this.#chunks.read(bucket, undefined, STEP_CHUNKS);
+    if (chunks.length === STEP_CHUNKS) return bucket.start;
+    let earliest = Number.POSITIVE_INFINITY;
+    for (const chunk of chunks) {
+      for (const { dueAt } of this.#chunks.entries(chunk.bytes)) earliest = Math.min(earliest, dueAt);
+    }
+    return Number.isFinite(earliest) ? earliest : bucket.start;
+  }
+
   #loadStep(bucket: Bucket, room: number, nowMs: number): LoadStep {
     if (room < CHUNK_MAX) return { ...NOTHING, nextAtMs: nowMs + FULL_RETRY_MS };
     const chunks = this.#chunks.read(bucket, this.#cursor, STEP_CHUNKS);
