@@ -179,6 +179,7 @@ async function main(): Promise<void> {
   const path = join(root, 'store');
   const store = lmdbStore({ path });
   const session = await store.open({ clock, retention: RETENTION });
+  await load(session);
   await flushLatency(session);
 
   const day = 86_400_000;
@@ -190,6 +191,7 @@ async function main(): Promise<void> {
   note('  of raw queued puts', created / rawRate, '');
   note('  bytes of disk a task', statSync(join(path, 'data.mdb')).size / TASKS, 'bytes');
 
+  await load(session);
   const now = Array.from({ length: TASKS }, (_, n) => make(n, clock.now()));
   await rate('store, life cycle due now (create, start, end)', async () => {
     await pump(session, lifeOf(now));
@@ -209,6 +211,14 @@ async function main(): Promise<void> {
   note('reopen', performance.now() - openedMs, 'ms');
   await again.close();
   if (flags.json !== undefined) writeFileSync(flags.json, JSON.stringify(results, null, 2));
+}
+
+/** As the engine does: what is near is known to it. */
+async function load(session: StoreSession): Promise<void> {
+  for (;;) {
+    const step = await session.due?.load(clock.now(), 2_000_000);
+    if (step?.more !== true) return;
+  }
 }
 
 function* lifeOf(made: readonly Made[]): Generator<Unit[]> {

@@ -279,37 +279,34 @@ export class DueIndex {
     this.#dropped = [];
     this.#deferred = [];
     if (due.length === 0) return;
-    /** Chunks that this commit rewrites, by key, and what is left in them. */
-    const rewritten = new Map<string, { chunk: Chunk; gone: Set<string>; bucket: Bucket }>();
+    /** Chunks in which something was looked for, by bucket and group: read once, whatever is gone of them. */
+    const looked = new Map<string, readonly Looked[]>();
     for (const dropped of due) {
-      if (this.#canRemove(dropped, context.visible)) this.#locate(dropped, rewritten);
+      if (this.#canRemove(dropped, context.visible)) this.#locate(dropped, looked);
       else this.#deferred.push(dropped);
     }
-    for (const { chunk, gone, bucket } of rewritten.values()) {
-      this.#rewrite(chunk, gone, context.writer);
-      bucket.physical -= gone.size;
-      bucket.rewrittenBy = context.number;
-      this.#buckets.touch(bucket);
-      if (bucket.live === 0) this.#emptied.add(bucket);
+    for (const found of looked.values()) {
+      for (const { chunk, bucket, entries, gone } of found) {
+        if (gone.size === 0) continue;
+        this.#rewrite(chunk, entries, gone, context.writer);
+        bucket.physical -= gone.size;
+        bucket.rewrittenBy = context.number;
+        this.#buckets.touch(bucket);
+        if (bucket.live === 0) this.#emptied.add(bucket);
+      }
     }
   }
 
-  #locate(
-    { occurrenceId, place, dueAt }: Dropped,
-    rewritten: Map<string, { chunk: Chunk; gone: Set<string>; bucket: Bucket }>,
-  ): void {
+  #locate({ occurrenceId, place, dueAt }: Dropped, looked: Map<string, readonly Looked[]>): void {
     const top = levelOf(place);
     for (let level = top; level >= 0; level--) {
       const start = startOf(level, dueAt);
       const bucket = this.#buckets.find(level, start);
       if (bucket === undefined || bucket.state === 'split') continue;
-      for (const chunk of this.#chunks.readGroup(level, start, top - level, commitOf(place))) {
-        const entries = this.#chunks.entries(chunk.bytes);
-        if (!entries.some((e) => e.occurrenceId === occurrenceId && e.dueAt === dueAt)) continue;
-        const name = Buffer.from(chunk.key.bytes.buffer, 0, chunk.key.length).toString('latin1');
-        const known = rewritten.get(name) ?? { chunk, gone: new Set<string>(), bucket };
-        rewritten.set(name, known);
-        known.gone.add(occurrenceId);
+      for (const { entries, gone } of this.#lookAt(bucket, top - level, commitOf(place), looked)) {
+        const entry = nameOf(occurrenceId, dueAt);
+        if (!entries.has(entry)) continue;
+        gone.add(entry);
         // While a bucket is being split it was not known where the entry is.
         if (bucket.state === 'splitting') bucket.live -= 1;
         return;
@@ -318,14 +315,43 @@ export class DueIndex {
     }
   }
 
-  #rewrite(chunk: Chunk, gone: ReadonlySet<string>, writer: Writer): void {
-    const left = this.#chunks.entries(chunk.bytes).filter((e) => !gone.has(e.occurrenceId));
-    if (left.length === 0) this.#chunks.remove(chunk.key);
-    else {
-      writer.begin(chunk.bytes.length);
-      for (const { from, to } of left) writer.raw(chunk.bytes.subarray(from, to), to - from);
-      this.#chunks.put(chunk.key, writer);
+  #lookAt(
+    bucket: Bucket,
+    splits: number,
+    commit: number,
+    looked: Map<string, readonly Looked[]>,
+  ): readonly Looked[] {
+    const { level, start } = bucket;
+    const name = `${level} ${start} ${splits} ${groupOf(commit, splits)}`;
+    const known = looked.get(name);
+    if (known !== undefined) return known;
+    const found = this.#chunks.readGroup(level, start, splits, commit).map((chunk) => ({
+      chunk,
+      bucket,
+      entries: new Map(
+        this.#chunks.entries(chunk.bytes).map((e) => [nameOf(e.occurrenceId, e.dueAt), e]),
+      ),
+      gone: new Set<string>(),
+    }));
+    looked.set(name, found);
+    return found;
+  }
+
+  #rewrite(
+    { key, bytes }: Chunk,
+    entries: ReadonlyMap<string, Entry>,
+    gone: ReadonlySet<string>,
+    writer: Writer,
+  ): void {
+    if (gone.size === entries.size) {
+      this.#chunks.remove(key);
+      return;
     }
+    writer.begin(bytes.length);
+    for (const [name, { from, to }] of entries) {
+      if (!gone.has(name)) writer.raw(bytes.subarray(from, to), to - from);
+    }
+    this.#chunks.put(key, writer);
   }
 
   /** Removes buckets of which nothing lives. */
@@ -441,6 +467,8 @@ export class DueIndex {
     const bucket = this.#buckets.next();
     if (bucket === undefined || bucket.level === 0) return;
     if (bucket.state !== 'far' && bucket.state !== 'splitting') return;
+    // First what is to be removed: in the groups of a split an old entry and a newer one look alike.
+    if (this.#deferred.length > 0) return;
     this.#buckets.setState(bucket, 'splitting');
     const chunks = this.#chunks.read(bucket, undefined, STEP_CHUNKS);
     const hasStale = bucket.live !== bucket.physical;
@@ -511,6 +539,17 @@ export class DueIndex {
   get bucketCount(): number {
     return this.#buckets.size;
   }
+}
+
+function nameOf(occurrenceId: string, dueAt: number): string {
+  return `${occurrenceId} ${dueAt}`;
+}
+
+interface Looked {
+  readonly chunk: Chunk;
+  readonly bucket: Bucket;
+  readonly entries: ReadonlyMap<string, Entry>;
+  readonly gone: Set<string>;
 }
 
 interface Part {
