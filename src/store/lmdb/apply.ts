@@ -28,8 +28,8 @@ const ID = new Uint8Array(ID_BYTES);
 
 export class Applier {
   readonly #parts: ApplyParts;
-  /** Tasks that the commit at hand changes; undefined: removes. */
-  readonly #touched = new Map<string, Row | undefined>();
+  /** Tasks that the commit at hand changes. */
+  #touched: Row[] = [];
   #dead = 0;
   /** Of the unit at hand, found when its guards were judged. */
   readonly #found: (StoredOccurrence | undefined)[] = [];
@@ -61,17 +61,18 @@ export class Applier {
   /** Queues the puts of the tasks that were changed. */
   finish({ number }: CommitContext): void {
     const { records } = this.#parts;
-    for (const [id, row] of this.#touched) {
-      if (row === undefined) records.removeRow(id);
+    for (const row of this.#touched) {
+      if (row.isRemoved) records.removeRow(row.id);
       else records.putRow(row);
     }
-    this.#touched.clear();
+    this.#parts.cache.give(number, this.#touched);
+    this.#touched = [];
     this.#dead = number * DEAD_A_COMMIT;
   }
 
   /** After a failed commit. */
   clear(): void {
-    this.#touched.clear();
+    this.#touched = [];
   }
 
   // --- guards ----------------------------------------------------------------------------------------
@@ -159,9 +160,10 @@ export class Applier {
 
   /** The row changes with the commit at hand. */
   touch(row: Row, { number }: CommitContext): void {
-    if (this.#touched.get(row.id) === row) return;
-    this.#touched.set(row.id, row);
-    this.#parts.cache.setRow(row.id, row, number);
+    if (row.commit === number) return;
+    row.commit = number;
+    this.#touched.push(row);
+    this.#parts.cache.setRow(row);
   }
 
   #writeTask({ record }: Guarded<TaskRecord>, row: Row | undefined): Row {
@@ -178,7 +180,15 @@ export class Applier {
       readId(record.id, ID, 0);
       keys.add(hashOfKey(record.tenant, record.idempotencyKey), ID);
     }
-    return { id: record.id, task: record, occurrences: [], nextSerial: 1, history: 0 };
+    return {
+      id: record.id,
+      task: record,
+      occurrences: [],
+      nextSerial: 1,
+      history: 0,
+      commit: 0,
+      isRemoved: false,
+    };
   }
 
   /** @returns those that ended */
@@ -342,15 +352,15 @@ export class Applier {
 
   /** The task with all of it. Its history must be visible. O(its occurrences). */
   removeTask(row: Row, context: CommitContext): void {
-    const { counts, cache } = this.#parts;
+    const { counts } = this.#parts;
+    this.touch(row, context);
+    row.isRemoved = true;
     for (const stored of row.occurrences) this.#forget(row, stored, context);
     if (row.history > 0) {
       const history = this.#parts.records.scanHistory(row.id, 0, row.nextSerial);
       for (const stored of history) this.#forgetHistory(row, stored, context);
     }
     if (!hasEnded(row.task)) counts.add(row.task.tenant, 'openTasks', -1);
-    this.#touched.set(row.id, undefined);
-    cache.setRow(row.id, undefined, context.number);
   }
 
   /** An ended occurrence by itself. Its task's history must be visible. */

@@ -4,7 +4,7 @@ import { parseOccurrenceId } from '../../core/model.js';
 import { Reader, type Writer } from './bytes.js';
 import type { Environment } from './environment.js';
 import { KINDS } from './formats.js';
-import { Key } from './keys.js';
+import { ID_BYTES, idText, Key } from './keys.js';
 import type { Row, StoredOccurrence } from './row.js';
 import { findOccurrence } from './row.js';
 import type { RowCache } from './row-cache.js';
@@ -17,6 +17,8 @@ export interface Identity {
   readonly ordinal: number;
 }
 
+/** Behind all ids. */
+const END = new Uint8Array(ID_BYTES + 1).fill(255);
 const SERIAL_END = 0xffff_ffff;
 
 export class Records {
@@ -26,6 +28,7 @@ export class Records {
   readonly #writer: Writer;
   readonly #reader = new Reader(new Uint8Array(0));
   readonly #key = new Key();
+  #greatestId = '';
 
   constructor(env: Environment, codec: RowCodec, cache: RowCache, writer: Writer) {
     this.#env = env;
@@ -34,12 +37,23 @@ export class Records {
     this.#writer = writer;
   }
 
+  /** Finds the greatest id that is stored. */
+  load(): void {
+    const start = new Key().raw(END);
+    const end = new Key().byte(0);
+    this.#greatestId = '';
+    for (const key of this.#env.db.tasks.getKeys({ start, end, reverse: true, limit: 1 })) {
+      this.#greatestId = idText(key);
+    }
+  }
+
   /** The task as it is after all commits given so far. The row is not to be changed but within a commit. */
   row(id: string): Row | undefined {
     const known = this.#cache.row(id);
     if (known !== undefined) return known ?? undefined;
     const key = this.#key.clear();
-    if (!key.id(id)) return undefined;
+    // Ids grow: a new one need not be looked for.
+    if (id > this.#greatestId || !key.id(id)) return undefined;
     const value = this.#env.db.tasks.getBinaryFast(key);
     if (value === undefined) return undefined;
     this.#reader.reset(value, value.length);
@@ -60,6 +74,7 @@ export class Records {
   }
 
   putRow(row: Row): void {
+    if (row.id > this.#greatestId) this.#greatestId = row.id;
     this.#codec.writeRow(this.#writer, row);
     this.#env.db.tasks.put(this.#key.clear().knownId(row.id), this.#writer.end());
   }

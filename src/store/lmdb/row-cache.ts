@@ -7,24 +7,29 @@ import type { Row, StoredOccurrence } from './row.js';
 /** Of each of the two generations: when the young one is full it becomes the old one, and what was old is forgotten. */
 const KEPT_MAX = 32_768;
 
-interface Queued<T> {
+interface QueuedHistory {
   /** Undefined: removed. */
-  readonly value: T | undefined;
+  readonly value: StoredOccurrence | undefined;
   readonly commit: number;
+}
+
+/** What a commit on its way has changed. */
+interface Changed {
+  rows: readonly Row[];
+  readonly history: string[];
 }
 
 export class RowCache {
   #young = new Map<string, Row>();
   #old = new Map<string, Row>();
-  readonly #queuedRows = new Map<string, Queued<Row>>();
-  /** What each commit on its way has changed. */
-  readonly #lists = new Map<number, { rows: string[]; history: string[] }>();
-  readonly #queuedHistory = new Map<string, Queued<StoredOccurrence>>();
+  readonly #queuedRows = new Map<string, Row>();
+  readonly #queuedHistory = new Map<string, QueuedHistory>();
+  readonly #changed = new Map<number, Changed>();
 
   /** Null: it was removed. Undefined: the disk knows. */
   row(id: string): Row | null | undefined {
     const queued = this.#queuedRows.get(id);
-    if (queued !== undefined) return queued.value ?? null;
+    if (queued !== undefined) return queued.isRemoved ? null : queued;
     const young = this.#young.get(id);
     if (young !== undefined) return young;
     const old = this.#old.get(id);
@@ -49,40 +54,43 @@ export class RowCache {
     this.#young = new Map();
   }
 
-  setRow(id: string, row: Row | undefined, commit: number): void {
-    this.#queuedRows.set(id, { value: row, commit });
-    this.#listOf(commit).rows.push(id);
-    if (row === undefined) this.#forget(id);
+  /** The row is changed by a commit that begins its way. */
+  setRow(row: Row): void {
+    this.#queuedRows.set(row.id, row);
+  }
+
+  /** All rows that the commit has changed. */
+  give(commit: number, rows: readonly Row[]): void {
+    this.#changedBy(commit).rows = rows;
   }
 
   setHistory(id: string, stored: StoredOccurrence | undefined, commit: number): void {
     this.#queuedHistory.set(id, { value: stored, commit });
-    this.#listOf(commit).history.push(id);
+    this.#changedBy(commit).history.push(id);
   }
 
-  #listOf(commit: number): { rows: string[]; history: string[] } {
-    let list = this.#lists.get(commit);
-    if (list === undefined) {
-      list = { rows: [], history: [] };
-      this.#lists.set(commit, list);
+  #changedBy(commit: number): Changed {
+    let changed = this.#changed.get(commit);
+    if (changed === undefined) {
+      changed = { rows: [], history: [] };
+      this.#changed.set(commit, changed);
     }
-    return list;
+    return changed;
   }
 
   /** What this commit changed can be read from the disk. `keeps`: the row is likely to be needed again soon. */
   visible(commit: number, keeps: (row: Row) => boolean): void {
-    const list = this.#lists.get(commit);
-    if (list === undefined) return;
-    this.#lists.delete(commit);
-    for (const id of list.rows) {
-      const queued = this.#queuedRows.get(id);
-      if (queued?.commit !== commit) continue;
-      this.#queuedRows.delete(id);
-      if (queued.value === undefined) continue;
-      if (keeps(queued.value)) this.keep(queued.value);
-      else this.#forget(id);
+    const changed = this.#changed.get(commit);
+    if (changed === undefined) return;
+    this.#changed.delete(commit);
+    for (const row of changed.rows) {
+      // A later commit changes it, too, or has made the task anew.
+      if (row.commit !== commit || this.#queuedRows.get(row.id) !== row) continue;
+      this.#queuedRows.delete(row.id);
+      if (!row.isRemoved && keeps(row)) this.keep(row);
+      else this.#forget(row.id);
     }
-    for (const id of list.history) {
+    for (const id of changed.history) {
       if (this.#queuedHistory.get(id)?.commit === commit) this.#queuedHistory.delete(id);
     }
   }
@@ -97,6 +105,6 @@ export class RowCache {
     this.#old.clear();
     this.#queuedRows.clear();
     this.#queuedHistory.clear();
-    this.#lists.clear();
+    this.#changed.clear();
   }
 }

@@ -104,7 +104,7 @@ export class RowCodec {
     const newest = occurrences.at(-1);
     const whole =
       lastIsNewest && newest !== undefined ? { ...task, lastOccurrenceId: newest.record.id } : task;
-    return { id, task: whole, occurrences, nextSerial, history };
+    return { id, task: whole, occurrences, nextSerial, history, commit: 0, isRemoved: false };
   }
 
   /** An occurrence by itself, in the history. */

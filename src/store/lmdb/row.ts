@@ -22,6 +22,10 @@ export interface Row {
   nextSerial: number;
   /** Ended occurrences that are not the newest, in a database of their own. */
   history: number;
+  /** The newest commit that changed it since it was read; 0: none. */
+  commit: number;
+  /** By that commit. */
+  isRemoved: boolean;
 }
 
 export function findOccurrence(row: Row, id: string): StoredOccurrence | undefined {

@@ -89,6 +89,7 @@ export class LmdbSession implements StoreSession {
       ends.clear();
       keys.settled();
       pool.load();
+      records.load();
       counts.load();
       settings.load();
       due.reload(keepsWindow);
