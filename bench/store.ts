@@ -137,7 +137,12 @@ async function rate(name: string, run: () => Promise<void>): Promise<number> {
 
 /** Two puts a task, queued, of the sizes that the store writes: record and due entry by coarse bucket. */
 async function raw(name: string, spreadMs: number): Promise<number> {
-  const db = openLmdb(join(root, `${name}.mdb`), { noSubdir: true, encoding: 'binary', keyEncoding: 'binary', mapSize: 2 ** 38 } as never);
+  const db = openLmdb(join(root, `${name}.mdb`), {
+    noSubdir: true,
+    encoding: 'binary',
+    keyEncoding: 'binary',
+    mapSize: 2 ** 38,
+  } as never);
   const tasks = db.openDB('tasks', { encoding: 'binary', keyEncoding: 'binary' } as never);
   const due = db.openDB('due', { encoding: 'binary', keyEncoding: 'binary' } as never);
   const perSecond = await rate(`raw lmdb-js, two queued puts a task, ${name}`, async () => {
@@ -175,7 +180,9 @@ async function flushLatency(session: StoreSession): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  console.log(`${cpus()[0]?.model}, ${cpus().length} cores, node ${process.version}, ${TASKS} tasks\n`);
+  console.log(
+    `${cpus()[0]?.model}, ${cpus().length} cores, node ${process.version}, ${TASKS} tasks\n`,
+  );
   const path = join(root, 'store');
   const store = lmdbStore({ path });
   const session = await store.open({ clock, retention: RETENTION });
@@ -184,7 +191,9 @@ async function main(): Promise<void> {
 
   const day = 86_400_000;
   const rawRate = await raw('30 days', 30 * day);
-  const far = Array.from({ length: TASKS }, (_, n) => make(n, clock.now() + Math.floor(Math.random() * 30 * day)));
+  const far = Array.from({ length: TASKS }, (_, n) =>
+    make(n, clock.now() + Math.floor(Math.random() * 30 * day)),
+  );
   const created = await rate('store, creates over 30 days, durable', () =>
     pump(session, batchesOf(far, creating)),
   );
@@ -199,7 +208,9 @@ async function main(): Promise<void> {
 
   const soon = Array.from({ length: TASKS }, (_, n) => make(n, clock.now() + 5000));
   await pump(session, batchesOf(soon, creating));
-  const shuffled = soon.map((made) => ({ made, order: Math.random() })).sort((a, b) => a.order - b.order);
+  const shuffled = soon
+    .map((made) => ({ made, order: Math.random() }))
+    .sort((a, b) => a.order - b.order);
   const random = shuffled.map(({ made }) => made);
   await rate('store, start and end in random order', async () => {
     await pump(session, pairsOf(random));

@@ -219,7 +219,12 @@ export class Reader {
 
   raw(length: number): Uint8Array {
     this.#take(length);
-    return Uint8Array.prototype.slice.call(this.#from, this.at - length, this.at);
+    // Not `slice`, which makes a Buffer of a Buffer.
+    const copy = new Uint8Array(length);
+    const from = this.at - length;
+    if (length > 64) copy.set(this.#from.subarray(from, this.at));
+    else for (let i = 0; i < length; i++) copy[i] = this.#from[from + i];
+    return copy;
   }
 
   /** Reads into `target` from its beginning. */

@@ -27,6 +27,7 @@ import {
   TickwheelError,
 } from '../../core/errors.js';
 import { type Arena, MalformedError } from './bytes.js';
+import { checkFile } from './file-check.js';
 import { Key } from './keys.js';
 import { LoggedDb, PutLog } from './put-log.js';
 
@@ -92,7 +93,8 @@ export type DbName = (typeof NAMES)[number];
 const MAP_BYTES = 2 ** 40;
 const DATA_FILE = 'data.mdb';
 /** MDB_INVALID, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_PANIC and what their messages say. */
-const CORRUPT = /MDB_INVALID|MDB_CORRUPTED|MDB_PAGE_NOTFOUND|not an LMDB file|page not found|corrupt/i;
+const CORRUPT =
+  /MDB_INVALID|MDB_CORRUPTED|MDB_PAGE_NOTFOUND|not an LMDB file|page not found|corrupt/i;
 const VERSION = /MDB_VERSION_MISMATCH|version mismatch/i;
 const FULL = /MDB_MAP_FULL|ENOSPC|No space left|EFBIG|File too large|EDQUOT|quota exceeded/i;
 
@@ -132,6 +134,7 @@ export class Environment {
     mkdirSync(path, { recursive: true });
     const file = join(path, DATA_FILE);
     try {
+      checkFile(file);
       return new Environment(path, file);
     } catch (error) {
       throw translated(error, file);

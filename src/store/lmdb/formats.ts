@@ -1,7 +1,12 @@
 /**
  * Stored numbers for the words of the model. They are part of the file format: append, never change.
  */
-import type { AttemptOutcome, OccurrenceKind, OccurrenceState, TaskState } from '../../core/model.js';
+import type {
+  AttemptOutcome,
+  OccurrenceKind,
+  OccurrenceState,
+  TaskState,
+} from '../../core/model.js';
 import { MalformedError } from './bytes.js';
 
 /** Of the file as a whole; a store refuses one that is greater. */
@@ -13,7 +18,7 @@ class Words<T extends string> {
 
   constructor(words: readonly T[]) {
     this.#words = words;
-    words.forEach((word, code) => this.#codes.set(word, code));
+    for (const [code, word] of words.entries()) this.#codes.set(word, code);
   }
 
   code(word: T): number {

@@ -100,9 +100,7 @@ export function idText(bytes: Uint8Array, at = 0): string {
 }
 
 export function readU32(bytes: Uint8Array, at: number): number {
-  return (
-    ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0
-  );
+  return ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0;
 }
 
 export function readU64(bytes: Uint8Array, at: number): number {

@@ -228,7 +228,13 @@ export class Pipeline {
       for (let turns = 0; turns < 100; turns++) await nextTurn();
       return error;
     })();
-    return Promise.race([Promise.resolve(told).then(() => error, (cause) => cause), unknown]);
+    return Promise.race([
+      Promise.resolve(told).then(
+        () => error,
+        (cause) => cause,
+      ),
+      unknown,
+    ]);
   }
 
   #refused(step: Step, cause: unknown): void {

@@ -58,7 +58,8 @@ export class Pool {
     const number = reader.varint();
     if (number === IN_FULL) return reader.text();
     const name = this.#names[number];
-    if (name === undefined) throw new MalformedError(`a record names ${number}, which is not there`);
+    if (name === undefined)
+      throw new MalformedError(`a record names ${number}, which is not there`);
     return name;
   }
 

@@ -8,7 +8,7 @@ import { ID_BYTES, idText, Key } from './keys.js';
 import type { Row, StoredOccurrence } from './row.js';
 import { findOccurrence } from './row.js';
 import type { RowCache } from './row-cache.js';
-import { readAttempt, type RowCodec, writeAttempt } from './row-codec.js';
+import { type RowCodec, readAttempt, writeAttempt } from './row-codec.js';
 
 /** What names an occurrence within its task. */
 export interface Identity {
@@ -171,7 +171,12 @@ export class Records {
     const start = new Key().knownId(taskId).u32(Math.max(0, before - 1));
     const end = new Key().knownId(taskId);
     const found: StoredOccurrence[] = [];
-    for (const { value } of this.#env.db.history.getRange({ start, end, reverse: true, limit: max })) {
+    for (const { value } of this.#env.db.history.getRange({
+      start,
+      end,
+      reverse: true,
+      limit: max,
+    })) {
       found.push(this.#codec.readAlone(new Reader(value, 0, value.length), taskId));
     }
     return found;

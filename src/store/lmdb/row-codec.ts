@@ -263,7 +263,8 @@ export class RowCodec {
 
   #writeOccurrence(writer: Writer, stored: StoredOccurrence, task: TaskRecord | undefined): void {
     const { record, attempts, dead, place } = stored;
-    const like = task !== undefined && task.tenant === record.tenant && task.handler === record.handler;
+    const like =
+      task !== undefined && task.tenant === record.tenant && task.handler === record.handler;
     const troubled =
       record.failures !== 0 ||
       record.crashes !== 0 ||
@@ -434,9 +435,7 @@ function parse(text: string): unknown {
 }
 
 export function writeAttempt(writer: Writer, record: AttemptRecord): void {
-  writer.begin(
-    64 + textMax(record.workerId) + bytesMax(record.progress) + bytesMax(record.error),
-  );
+  writer.begin(64 + textMax(record.workerId) + bytesMax(record.progress) + bytesMax(record.error));
   writer.byte(FORM);
   const { startedAt, endedAt, progress, outcome, error, workerId } = record;
   writer.byte(

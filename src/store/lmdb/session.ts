@@ -242,4 +242,3 @@ export class LmdbSession implements StoreSession {
     if (failure !== undefined) throw failure;
   }
 }
-

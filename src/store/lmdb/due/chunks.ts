@@ -62,7 +62,11 @@ export class Chunks {
   readGroup(level: number, start: number, splits: number, commit: number): Chunk[] {
     const group = groupOf(commit, splits);
     const from = new Key(KEY_BYTES).byte(level).i64(start).byte(splits).u64(group);
-    const to = new Key(KEY_BYTES).byte(level).i64(start).byte(splits).u64(group + 1);
+    const to = new Key(KEY_BYTES)
+      .byte(level)
+      .i64(start)
+      .byte(splits)
+      .u64(group + 1);
     return this.#read(from, to, Number.MAX_SAFE_INTEGER);
   }
 
@@ -97,4 +101,3 @@ export class Chunks {
 export function groupOf(commit: number, splits: number): number {
   return Math.floor(commit / GROUP ** splits);
 }
-

@@ -20,7 +20,15 @@ import { isHeldBack, isRunning, type Row, type StoredOccurrence } from '../row.j
 import { type Bucket, Buckets } from './buckets.js';
 import { CHUNK_MAX, type Chunk, Chunks, groupOf } from './chunks.js';
 import { type Entry, entryMax, liveEntryOf, writeEntry } from './entry.js';
-import { commitOf, levelFor, levelOf, placeOf, RUNNING_LEVEL, startOf, WIDTHS_MS } from './levels.js';
+import {
+  commitOf,
+  levelFor,
+  levelOf,
+  placeOf,
+  RUNNING_LEVEL,
+  startOf,
+  WIDTHS_MS,
+} from './levels.js';
 import { Running } from './running.js';
 
 /** Chunks removed from an empty bucket with one commit. */
@@ -142,7 +150,10 @@ export class DueIndex {
     context: CommitContext,
   ): void {
     const { record } = stored;
-    if (isTerminal(record.state)) return this.remove(stored, before ?? record, context);
+    if (isTerminal(record.state) || (!isRunning(record) && isHeldBack(row.task, record))) {
+      this.remove(stored, before ?? record, context);
+      return;
+    }
     if (isRunning(record)) {
       if (stored.place !== 0 && levelOf(stored.place) === RUNNING_LEVEL) return;
       this.remove(stored, before ?? record, context);
@@ -150,7 +161,6 @@ export class DueIndex {
       this.#running.add(row.id, stored.serial, context.number);
       return;
     }
-    if (isHeldBack(row.task, record)) return this.remove(stored, before ?? record, context);
     const stays =
       stored.place !== 0 &&
       levelOf(stored.place) !== RUNNING_LEVEL &&
@@ -402,7 +412,8 @@ export class DueIndex {
     this.#buckets.setState(bucket, 'loading');
     this.#cursor = undefined;
     this.#cursorBound = visible;
-    if (bucket.level === 0) this.#watermarkMs = Math.max(this.#watermarkMs, bucket.start + WIDTHS_MS[0]);
+    if (bucket.level === 0)
+      this.#watermarkMs = Math.max(this.#watermarkMs, bucket.start + WIDTHS_MS[0]);
     return this.#loadStep(bucket, room, nowMs);
   }
 
@@ -422,7 +433,8 @@ export class DueIndex {
     if (chunks.length === STEP_CHUNKS) return bucket.start;
     let earliest = Number.POSITIVE_INFINITY;
     for (const chunk of chunks) {
-      for (const { dueAt } of this.#chunks.entries(chunk.bytes)) earliest = Math.min(earliest, dueAt);
+      for (const { dueAt } of this.#chunks.entries(chunk.bytes))
+        earliest = Math.min(earliest, dueAt);
     }
     return Number.isFinite(earliest) ? earliest : bucket.start;
   }
