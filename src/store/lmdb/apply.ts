@@ -2,7 +2,8 @@
 import { isTerminal, type OccurrenceRecord, type TaskRecord } from '../../core/model.js';
 import type { Guarded, Refusal, Unit } from '../store.js';
 import { type Counts, countedAs } from './counts.js';
-import type { CommitContext, DueIndex } from './due/due-index.js';
+import type { CommitContext } from './due/commit-context.js';
+import type { DueIndex } from './due/due-index.js';
 import type { KeyIndex } from './key-index.js';
 import { ID_BYTES, idText, readId } from './keys.js';
 import { hashOfKey } from './plain-keys.js';

@@ -12,7 +12,7 @@ import { nextTurn } from '../../clock/turn.js';
 import { StoreFullError, StoreUnavailableError } from '../../core/errors.js';
 import type { Commit, Refusal, Unit } from '../store.js';
 import type { Arena, Writer } from './bytes.js';
-import type { CommitContext } from './due/due-index.js';
+import type { CommitContext } from './due/commit-context.js';
 import { type Environment, translated } from './environment.js';
 
 export interface PipelineParts {

@@ -5,7 +5,7 @@
 import { isTerminal } from '../../core/model.js';
 import type { Applier } from './apply.js';
 import type { Writer } from './bytes.js';
-import type { CommitContext } from './due/due-index.js';
+import type { CommitContext } from './due/commit-context.js';
 import type { Records } from './records.js';
 import {
   type EndChunk,

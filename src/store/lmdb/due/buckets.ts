@@ -4,7 +4,7 @@ import type { Db } from '../environment.js';
 import { Key, readI64 } from '../keys.js';
 import { WIDTHS_MS } from './levels.js';
 
-export type BucketState =
+export type Stage =
   /** On disk alone. */
   | 'far'
   /** Being moved to the level below; nothing more comes in. */
@@ -23,7 +23,7 @@ export interface Bucket {
   live: number;
   /** Entries in chunks. More than `live` when some were left lying. */
   physical: number;
-  state: BucketState;
+  stage: Stage;
   /** The newest commit that put a chunk in. */
   addedBy: number;
   /** The newest commit that changed or removed a chunk. */
@@ -63,7 +63,7 @@ export class Buckets {
       bucket.live = reader.varint();
       bucket.physical = reader.varint();
       const code = reader.byte();
-      bucket.state = code === SPLIT_CODE ? 'split' : code === SPLITTING_CODE ? 'splitting' : 'far';
+      bucket.stage = code === SPLIT_CODE ? 'split' : code === SPLITTING_CODE ? 'splitting' : 'far';
     }
   }
 
@@ -80,7 +80,7 @@ export class Buckets {
     const found = this.find(level, start);
     if (found !== undefined) return found;
     const bucket = this.#make(level, start);
-    bucket.state = isNear ? 'loaded' : 'far';
+    bucket.stage = isNear ? 'loaded' : 'far';
     this.#nextKnown = false;
     return bucket;
   }
@@ -91,7 +91,7 @@ export class Buckets {
       start,
       live: 0,
       physical: 0,
-      state: 'far',
+      stage: 'far',
       addedBy: 0,
       rewrittenBy: 0,
       dirty: false,
@@ -100,8 +100,8 @@ export class Buckets {
     return bucket;
   }
 
-  setState(bucket: Bucket, state: BucketState): void {
-    bucket.state = state;
+  setStage(bucket: Bucket, stage: Stage): void {
+    bucket.stage = stage;
     this.#nextKnown = false;
     this.touch(bucket);
   }
@@ -119,7 +119,7 @@ export class Buckets {
     this.#nextKnown = true;
     let first: Bucket | undefined;
     for (const bucket of this.#all.values()) {
-      if (bucket.state === 'loaded' || bucket.state === 'split') continue;
+      if (bucket.stage === 'loaded' || bucket.stage === 'split') continue;
       const isBefore =
         first === undefined ||
         bucket.start < first.start ||
@@ -153,8 +153,8 @@ export class Buckets {
       writer.begin(32);
       writer.varint(bucket.live);
       writer.varint(bucket.physical);
-      const { state } = bucket;
-      writer.byte(state === 'split' ? SPLIT_CODE : state === 'splitting' ? SPLITTING_CODE : 0);
+      const { stage } = bucket;
+      writer.byte(stage === 'split' ? SPLIT_CODE : stage === 'splitting' ? SPLITTING_CODE : 0);
       this.#db.put(key, writer.end());
     }
     this.#dirty = [];

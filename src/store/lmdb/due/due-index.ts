@@ -14,12 +14,14 @@ import { isTerminal, type OccurrenceRecord, type TaskRecord } from '../../../cor
 import type { LiveEntry } from '../../store.js';
 import type { Writer } from '../bytes.js';
 import type { Db } from '../environment.js';
-import { Key } from '../keys.js';
+import type { Key } from '../keys.js';
 import type { Pool } from '../pool.js';
 import { isHeldBack, isRunning, type Row, type StoredOccurrence } from '../row.js';
-import { type Bucket, Buckets } from './buckets.js';
-import { CHUNK_MAX, type Chunk, Chunks, groupOf } from './chunks.js';
+import { type Bucket, Buckets, type Stage } from './buckets.js';
+import { CHUNK_MAX, Chunks, groupOf } from './chunks.js';
+import type { CommitContext } from './commit-context.js';
 import { type Entry, entryMax, liveEntryOf, writeEntry } from './entry.js';
+import { bucketOf, Leftovers } from './leftovers.js';
 import {
   commitOf,
   levelFor,
@@ -31,8 +33,6 @@ import {
 } from './levels.js';
 import { Running } from './running.js';
 
-/** Chunks removed from an empty bucket with one commit. */
-const SWEEP_MAX = 256;
 /** Entries that one step of loading or splitting looks at. */
 const STEP_ENTRIES = 1000;
 const STEP_CHUNKS = 128;
@@ -41,26 +41,9 @@ const HORIZON_MS = 60_000;
 /** How long before its start a bucket that does not fit is split, by level. */
 const SPLIT_AHEAD_MS = [0, 3, 30, 360, 4320, 43_200].map((minutes) => minutes * 60_000);
 
-/** The commit at hand. */
-export interface CommitContext {
-  /** Counts commits over all openings. */
-  readonly number: number;
-  /** All up to this one are visible. */
-  readonly visible: number;
-  readonly nowMs: number;
-  readonly writer: Writer;
-}
-
 interface Added {
   readonly row: Row;
   readonly stored: StoredOccurrence;
-}
-
-/** An entry that is nobody's place any more, and is to be taken out of its chunk. */
-interface Dropped {
-  readonly occurrenceId: string;
-  readonly place: number;
-  readonly dueAt: number;
 }
 
 export interface DueOptions {
@@ -88,35 +71,31 @@ export class DueIndex {
   readonly #running: Running;
   /** Entries of the commit at hand, by bucket. */
   readonly #added = new Map<Bucket, Added[]>();
-  #dropped: Dropped[] = [];
-  /** Removals that wait until what they change is visible. */
-  #deferred: Dropped[] = [];
+  readonly #leftovers: Leftovers;
   /** Everything due before is near; a multiple of a second. */
   #watermarkMs = Number.NEGATIVE_INFINITY;
   /** Of the bucket that is being read or split: the last chunk done. */
   #cursor: Key | undefined;
   /** Commits up to this one may have entries in it that the engine was not told. */
   #cursorBound = 0;
-  #emptied = new Set<Bucket>();
 
   constructor(options: DueOptions) {
     this.#options = options;
     this.#buckets = new Buckets(options.buckets);
     this.#chunks = new Chunks(options.due, options.pool);
     this.#running = new Running(options.due);
+    this.#leftovers = new Leftovers(this.#buckets, this.#chunks);
   }
 
   /** At open, and after a failed commit: from the disk. What the engine knows of the near window stays true. */
   reload(keepsWindow: boolean): void {
-    const near = keepsWindow ? [...this.#buckets.all()].filter(({ state }) => isNear(state)) : [];
+    const near = keepsWindow ? [...this.#buckets.all()].filter(({ stage }) => isNear(stage)) : [];
     this.#added.clear();
-    this.#dropped = [];
-    this.#deferred = [];
-    this.#emptied.clear();
+    this.#leftovers.clear();
     this.#buckets.load();
-    for (const { level, start, state } of near) {
+    for (const { level, start, stage } of near) {
       const bucket = this.#buckets.find(level, start);
-      if (bucket !== undefined) this.#buckets.setState(bucket, state);
+      if (bucket !== undefined) this.#buckets.setStage(bucket, stage);
     }
     if (!keepsWindow) this.#watermarkMs = Number.NEGATIVE_INFINITY;
     this.#running.load((taskId, serial, place) => this.#isRunning(taskId, serial, place));
@@ -193,7 +172,7 @@ export class DueIndex {
     for (let level = levelFor(dueAt, nowMs); ; level--) {
       const start = startOf(level, dueAt);
       const found = this.#buckets.find(level, start);
-      const isOpen = found === undefined ? start >= this.#watermarkMs : found.state === 'far';
+      const isOpen = found === undefined ? start >= this.#watermarkMs : found.stage === 'far';
       if (isOpen || level === 0) return found ?? this.#buckets.obtain(level, start, false);
     }
   }
@@ -208,16 +187,16 @@ export class DueIndex {
       return;
     }
     if (commitOf(place) === number && this.#takeBack(stored, before.dueAt)) return;
-    const bucket = this.#bucketOf(place, before.dueAt);
-    if (bucket !== undefined && bucket.state !== 'splitting') {
+    const bucket = bucketOf(this.#buckets, place, before.dueAt);
+    if (bucket !== undefined && bucket.stage !== 'splitting') {
       bucket.live -= 1;
       this.#buckets.touch(bucket);
-      if (isNear(bucket.state)) {
-        if (bucket.live === 0) this.#emptied.add(bucket);
+      if (isNear(bucket.stage)) {
+        if (bucket.live === 0) this.#leftovers.noteEmpty(bucket);
         return;
       }
     }
-    this.#dropped.push({ occurrenceId: before.id, place, dueAt: before.dueAt });
+    this.#leftovers.drop({ occurrenceId: before.id, place, dueAt: before.dueAt });
   }
 
   /** It came in with this very commit. */
@@ -229,27 +208,17 @@ export class DueIndex {
       added.splice(at, 1);
       bucket.live -= 1;
       bucket.physical -= 1;
-      if (bucket.live === 0) this.#emptied.add(bucket);
+      if (bucket.live === 0) this.#leftovers.noteEmpty(bucket);
       return true;
     }
     return false;
-  }
-
-  /** Where the entry is, or may be if the bucket is being split. */
-  #bucketOf(place: number, dueAt: number): Bucket | undefined {
-    for (let level = levelOf(place); level >= 0; level--) {
-      const bucket = this.#buckets.find(level, startOf(level, dueAt));
-      if (bucket !== undefined && bucket.state !== 'split') return bucket;
-    }
-    return undefined;
   }
 
   /** Queues the puts of all that the commit at hand has changed. */
   finish(context: CommitContext): void {
     this.#writeAdded(context);
     this.#running.finish(context);
-    this.#removeDropped(context);
-    this.#sweep(context);
+    this.#leftovers.finish(context);
     this.#buckets.flush(context.writer);
   }
 
@@ -269,120 +238,9 @@ export class DueIndex {
     this.#added.clear();
   }
 
-  // --- what is left behind ---------------------------------------------------------------------------
-
   /** True when a commit with nothing else in it would tidy up. */
   hasLeftovers(visible: number): boolean {
-    for (const dropped of this.#deferred) if (this.#canRemove(dropped, visible)) return true;
-    for (const bucket of this.#emptied) if (canSweep(bucket, visible)) return true;
-    return false;
-  }
-
-  #canRemove({ place, dueAt }: Dropped, visible: number): boolean {
-    if (commitOf(place) > visible) return false;
-    const bucket = this.#bucketOf(place, dueAt);
-    return bucket === undefined || bucket.rewrittenBy <= visible;
-  }
-
-  #removeDropped(context: CommitContext): void {
-    const due = this.#deferred.concat(this.#dropped);
-    this.#dropped = [];
-    this.#deferred = [];
-    if (due.length === 0) return;
-    /** Chunks in which something was looked for, by bucket and group: read once, whatever is gone of them. */
-    const looked = new Map<string, readonly Looked[]>();
-    for (const dropped of due) {
-      if (this.#canRemove(dropped, context.visible)) this.#locate(dropped, looked);
-      else this.#deferred.push(dropped);
-    }
-    for (const found of looked.values()) {
-      for (const { chunk, bucket, entries, gone } of found) {
-        if (gone.size === 0) continue;
-        this.#rewrite(chunk, entries, gone, context.writer);
-        bucket.physical -= gone.size;
-        bucket.rewrittenBy = context.number;
-        this.#buckets.touch(bucket);
-        if (bucket.live === 0) this.#emptied.add(bucket);
-      }
-    }
-  }
-
-  #locate({ occurrenceId, place, dueAt }: Dropped, looked: Map<string, readonly Looked[]>): void {
-    const top = levelOf(place);
-    for (let level = top; level >= 0; level--) {
-      const start = startOf(level, dueAt);
-      const bucket = this.#buckets.find(level, start);
-      if (bucket === undefined || bucket.state === 'split') continue;
-      for (const { entries, gone } of this.#lookAt(bucket, top - level, commitOf(place), looked)) {
-        const entry = nameOf(occurrenceId, dueAt);
-        if (!entries.has(entry)) continue;
-        gone.add(entry);
-        // While a bucket is being split it was not known where the entry is.
-        if (bucket.state === 'splitting') bucket.live -= 1;
-        return;
-      }
-      if (bucket.state !== 'splitting') return;
-    }
-  }
-
-  #lookAt(
-    bucket: Bucket,
-    splits: number,
-    commit: number,
-    looked: Map<string, readonly Looked[]>,
-  ): readonly Looked[] {
-    const { level, start } = bucket;
-    const name = `${level} ${start} ${splits} ${groupOf(commit, splits)}`;
-    const known = looked.get(name);
-    if (known !== undefined) return known;
-    const found = this.#chunks.readGroup(level, start, splits, commit).map((chunk) => ({
-      chunk,
-      bucket,
-      entries: new Map(
-        this.#chunks.entries(chunk.bytes).map((e) => [nameOf(e.occurrenceId, e.dueAt), e]),
-      ),
-      gone: new Set<string>(),
-    }));
-    looked.set(name, found);
-    return found;
-  }
-
-  #rewrite(
-    { key, bytes }: Chunk,
-    entries: ReadonlyMap<string, Entry>,
-    gone: ReadonlySet<string>,
-    writer: Writer,
-  ): void {
-    if (gone.size === entries.size) {
-      this.#chunks.remove(key);
-      return;
-    }
-    writer.begin(bytes.length);
-    for (const [name, { from, to }] of entries) {
-      if (!gone.has(name)) writer.raw(bytes.subarray(from, to), to - from);
-    }
-    this.#chunks.put(key, writer);
-  }
-
-  /** Removes buckets of which nothing lives. */
-  #sweep({ number, visible }: CommitContext): void {
-    let left = SWEEP_MAX;
-    for (const bucket of this.#emptied) {
-      if (bucket.live > 0) {
-        this.#emptied.delete(bucket);
-        continue;
-      }
-      if (!canSweep(bucket, visible) || left <= 0) continue;
-      const keys = this.#chunks.keys(bucket.level, bucket.start, left);
-      const key = new Key();
-      for (const bytes of keys) this.#chunks.remove(key.clear().raw(bytes));
-      if (keys.length === left) bucket.rewrittenBy = number;
-      else {
-        this.#emptied.delete(bucket);
-        this.#buckets.remove(bucket);
-      }
-      left -= keys.length;
-    }
+    return this.#leftovers.canTidy(visible);
   }
 
   // --- the near window -------------------------------------------------------------------------------
@@ -398,18 +256,18 @@ export class DueIndex {
       this.#watermarkMs = Math.max(this.#watermarkMs, horizonMs);
       return bucket === undefined ? NOTHING : this.#ahead(bucket, room, nowMs, visible);
     }
-    if (bucket.state === 'loading') return this.#loadStep(bucket, room, nowMs);
+    if (bucket.stage === 'loading') return this.#loadStep(bucket, room, nowMs);
     // Below, and not at: it may be empty, and what is put in then would not be seen.
     this.#watermarkMs = Math.max(this.#watermarkMs, Math.min(bucket.start, horizonMs));
     if (Math.max(bucket.addedBy, bucket.rewrittenBy) > visible) return SOON;
     const fits = bucket.live <= room;
-    if (bucket.state === 'splitting' || (!fits && bucket.level > 0)) {
+    if (bucket.stage === 'splitting' || (!fits && bucket.level > 0)) {
       return SPLIT;
     }
     if (!fits && (bucket.start > nowMs || room < STEP_ENTRIES)) {
       return { ...NOTHING, nextAtMs: Math.max(bucket.start, nowMs + FULL_RETRY_MS) };
     }
-    this.#buckets.setState(bucket, 'loading');
+    this.#buckets.setStage(bucket, 'loading');
     this.#cursor = undefined;
     this.#cursorBound = visible;
     if (bucket.level === 0)
@@ -419,7 +277,7 @@ export class DueIndex {
 
   /** One that is not near yet is split well before, if it will not fit. */
   #ahead(bucket: Bucket, room: number, nowMs: number, visible: number): LoadStep {
-    const fits = bucket.live <= room && bucket.state !== 'splitting';
+    const fits = bucket.live <= room && bucket.stage !== 'splitting';
     const atMs = bucket.start - (fits ? HORIZON_MS : SPLIT_AHEAD_MS[bucket.level]);
     if (fits || atMs > nowMs) return { ...NOTHING, nextAtMs: atMs };
     return Math.max(bucket.addedBy, bucket.rewrittenBy) > visible ? SOON : SPLIT;
@@ -428,7 +286,7 @@ export class DueIndex {
   /** When the first that is not near is due; where too many would have to be looked at, the start of their bucket. */
   earliestMs(): number | undefined {
     const bucket = this.#buckets.next();
-    if (bucket === undefined || bucket.state !== 'far') return bucket?.start;
+    if (bucket === undefined || bucket.stage !== 'far') return bucket?.start;
     const chunks = this.#chunks.read(bucket, undefined, STEP_CHUNKS);
     if (chunks.length === STEP_CHUNKS) return bucket.start;
     let earliest = Number.POSITIVE_INFINITY;
@@ -456,8 +314,8 @@ export class DueIndex {
       }
     }
     if (done < STEP_CHUNKS && done === chunks.length) {
-      this.#buckets.setState(bucket, 'loaded');
-      if (bucket.live <= 0) this.#emptied.add(bucket);
+      this.#buckets.setStage(bucket, 'loaded');
+      if (bucket.live <= 0) this.#leftovers.noteEmpty(bucket);
     }
     return { ...NOTHING, entries, more: true };
   }
@@ -478,10 +336,10 @@ export class DueIndex {
   split(context: CommitContext): void {
     const bucket = this.#buckets.next();
     if (bucket === undefined || bucket.level === 0) return;
-    if (bucket.state !== 'far' && bucket.state !== 'splitting') return;
+    if (bucket.stage !== 'far' && bucket.stage !== 'splitting') return;
     // First what is to be removed: in the groups of a split an old entry and a newer one look alike.
-    if (this.#deferred.length > 0) return;
-    this.#buckets.setState(bucket, 'splitting');
+    if (this.#leftovers.areDeferred) return;
+    this.#buckets.setStage(bucket, 'splitting');
     const chunks = this.#chunks.read(bucket, undefined, STEP_CHUNKS);
     const hasStale = bucket.live !== bucket.physical;
     let done = 0;
@@ -523,7 +381,7 @@ export class DueIndex {
     if (done < STEP_CHUNKS && done === chunks.length) {
       bucket.live = 0;
       bucket.physical = 0;
-      this.#buckets.setState(bucket, 'split');
+      this.#buckets.setStage(bucket, 'split');
       this.#forgetSplit();
     }
   }
@@ -537,9 +395,9 @@ export class DueIndex {
 
   /** Buckets that were split are forgotten when nothing is left in those below. */
   #forgetSplit(): void {
-    const kept = [...this.#buckets.all()].filter(({ state }) => state !== 'split');
+    const kept = [...this.#buckets.all()].filter(({ stage }) => stage !== 'split');
     for (const bucket of [...this.#buckets.all()]) {
-      if (bucket.state !== 'split') continue;
+      if (bucket.stage !== 'split') continue;
       const end = bucket.start + WIDTHS_MS[bucket.level];
       const isNeeded = kept.some(
         ({ level, start }) => level < bucket.level && start >= bucket.start && start < end,
@@ -551,17 +409,6 @@ export class DueIndex {
   get bucketCount(): number {
     return this.#buckets.size;
   }
-}
-
-function nameOf(occurrenceId: string, dueAt: number): string {
-  return `${occurrenceId} ${dueAt}`;
-}
-
-interface Looked {
-  readonly chunk: Chunk;
-  readonly bucket: Bucket;
-  readonly entries: ReadonlyMap<string, Entry>;
-  readonly gone: Set<string>;
 }
 
 interface Part {
@@ -583,12 +430,6 @@ const SPLIT: LoadStep = { ...NOTHING, more: true, splits: true };
 /** Something that must be visible first is under way. */
 const SOON: LoadStep = { ...NOTHING, more: true };
 
-function isNear(state: Bucket['state']): boolean {
-  return state === 'loaded' || state === 'loading';
-}
-
-function canSweep(bucket: Bucket, visible: number): boolean {
-  const { state, live } = bucket;
-  if (live > 0 || (state !== 'loaded' && state !== 'far')) return false;
-  return bucket.addedBy <= visible && bucket.rewrittenBy <= visible;
+function isNear(stage: Stage): boolean {
+  return stage === 'loaded' || stage === 'loading';
 }

@@ -14,6 +14,8 @@ const ORDINAL_IS_DUE = 4;
 const FIRST_GENERATION = 8;
 const VERSION = 16;
 const FIXED = 64;
+/** What an entry is taken for; what it is, its record says. */
+const AS_PENDING: LiveEntry['state'] = 'scheduled';
 const id = new Uint8Array(ID_BYTES);
 
 export interface Entry {
@@ -93,7 +95,7 @@ export function liveEntryOf(entry: Entry): LiveEntry {
     handlerVersion,
     priority,
     dueAt,
-    state: 'scheduled',
+    state: AS_PENDING,
     held: false,
   };
 }

@@ -8,7 +8,7 @@
 import { Reader } from '../bytes.js';
 import type { Db } from '../environment.js';
 import { ID_BYTES, idText, Key, readId, readU32, readU64 } from '../keys.js';
-import type { CommitContext } from './due-index.js';
+import type { CommitContext } from './commit-context.js';
 import { placeOf, RUNNING_LEVEL } from './levels.js';
 
 interface Begun {
