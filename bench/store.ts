@@ -12,7 +12,13 @@ import { parseArgs } from 'node:util';
 import { open as openLmdb } from 'lmdb';
 import { systemClock } from '../src/clock/system.js';
 import { createIdSource } from '../src/core/id.js';
-import { type OccurrenceRecord, occurrenceId, type TaskRecord } from '../src/core/model.js';
+import {
+  copyOfOccurrence,
+  copyOfTask,
+  type OccurrenceRecord,
+  occurrenceId,
+  type TaskRecord,
+} from '../src/core/model.js';
 import { lmdbStore } from '../src/store/lmdb/lmdb-store.js';
 import type { Commit, StoreSession, Unit } from '../src/store/store.js';
 import { occurrenceOf, policies, taskOf } from '../test/store/builders.js';
@@ -64,41 +70,37 @@ const creating = ({ task, occurrence }: Made): Unit => ({
   occurrences: [{ record: occurrence, expected: 0 }],
 });
 
+// Records are copied as the engine copies them: a spread would cost more than the store.
+
 function starting({ task, occurrence }: Made, token: number): Unit {
-  const record: OccurrenceRecord = {
-    ...occurrence,
-    state: 'running',
-    revision: 2,
-    attempt: 1,
-    token,
-    leaseUntil: token,
-    workerId: 'bench',
-    startedAt: clock.now(),
-  };
+  const record = copyOfOccurrence(occurrence);
+  record.state = 'running';
+  record.revision = 2;
+  record.attempt = 1;
+  record.token = token;
+  record.leaseUntil = token;
+  record.workerId = 'bench';
+  record.startedAt = clock.now();
   return { taskId: task.id, occurrences: [{ record, expected: 1 }] };
 }
 
 function ending({ task, occurrence }: Made, token: number): Unit {
   const now = clock.now();
-  const record: OccurrenceRecord = {
-    ...occurrence,
-    state: 'succeeded',
-    revision: 3,
-    attempt: 1,
-    token,
-    workerId: 'bench',
-    outcome: 'succeeded',
-    startedAt: now,
-    endedAt: now,
-  };
-  const done: TaskRecord = {
-    ...task,
-    state: 'completed',
-    revision: 2,
-    endedAt: now,
-    endReason: 'succeeded',
-    lastEnd: 'succeeded',
-  };
+  const record = copyOfOccurrence(occurrence);
+  record.state = 'succeeded';
+  record.revision = 3;
+  record.attempt = 1;
+  record.token = token;
+  record.workerId = 'bench';
+  record.outcome = 'succeeded';
+  record.startedAt = now;
+  record.endedAt = now;
+  const done = copyOfTask(task);
+  done.state = 'completed';
+  done.revision = 2;
+  done.endedAt = now;
+  done.endReason = 'succeeded';
+  done.lastEnd = 'succeeded';
   return {
     taskId: task.id,
     task: { record: done, expected: 1 },
