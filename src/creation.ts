@@ -1,17 +1,17 @@
 /** Creating tasks: checks, admission, idempotency keys. Item by item; nothing is half-written. */
 import { optionsOf, refuse, textOf } from './check.js';
 import { IdempotencyConflictError, InvalidScheduleError, TickwheelError } from './core/errors.js';
-import type { NewTask } from './core/event.js';
+import type { CallEvent, NewTask } from './core/event.js';
 import type { TaskView } from './core/model.js';
 import { anchorOf, firstNominal } from './core/schedule.js';
 import { describe } from './core/units.js';
 import type { Engine } from './engine/engine.js';
-import type { Outcome } from './engine/job.js';
+import type { Outcome, TaskJob } from './engine/job.js';
 import { hashDefinition } from './execution/payload.js';
 import { presentTask, type Task } from './present.js';
 import { type ScheduleRequest, scheduleRequest } from './request.js';
 import type { StoreSession } from './store/store.js';
-import type { Values } from './values.js';
+import type { Encoded, Values } from './values.js';
 
 export interface CreationOptions {
   readonly engine: Engine;
@@ -26,10 +26,37 @@ export interface CreationOptions {
 export type Created = Task & { created: boolean };
 type Result = Created | TickwheelError;
 
-interface Prepared {
-  readonly task: NewTask;
+/** One item on its way: checked, encoded, and what its caller will be told. */
+class CreateJob implements TaskJob {
+  readonly kind = 'task';
+  readonly taskId: string;
+  readonly event: Extract<CallEvent, { kind: 'create' }>;
   readonly request: ScheduleRequest;
   readonly bytes: number;
+  /** Its place among the items. */
+  index = 0;
+  told: Created | undefined;
+  readonly #values: Values;
+  #payload: Encoded | undefined;
+
+  constructor(task: NewTask, request: ScheduleRequest, payload: Encoded, values: Values) {
+    this.taskId = task.id;
+    this.event = { kind: 'create', task };
+    this.request = request;
+    this.bytes = payload.bytes.length + TASK_BYTES;
+    this.#values = values;
+    this.#payload = payload;
+  }
+
+  get task(): NewTask {
+    return this.event.task;
+  }
+
+  decided(view: TaskView): void {
+    // Told once; decided again (after a refusal), it is decoded anew.
+    this.told = presentCreated(view, this.#values.decode, true, this.#payload);
+    this.#payload = undefined;
+  }
 }
 
 /** What a task takes besides its payload while it waits for its flush, in memory; as admission counts it. */
@@ -62,73 +89,68 @@ export class Creation {
 
   async #createChunk(items: readonly unknown[]): Promise<Result[]> {
     const nowMs = this.#options.nowMs();
+    const { admission } = this.#options.engine;
     const results: (Result | undefined)[] = new Array(items.length);
-    const prepared: { index: number; item: Prepared }[] = [];
-    const refused: { index: number; item: Prepared }[] = [];
-    for (const [index, given] of items.entries()) {
-      const item = this.#prepare(given, nowMs);
-      if (item instanceof TickwheelError) {
-        results[index] = item;
+    const admitted: CreateJob[] = [];
+    const refused: CreateJob[] = [];
+    for (let index = 0; index < items.length; index++) {
+      const job = this.#prepare(items[index], nowMs);
+      if (job instanceof TickwheelError) {
+        results[index] = job;
         continue;
       }
-      const { task, bytes } = item;
-      const refusal = this.#options.engine.admission.admit(task.tenant, bytes);
+      job.index = index;
+      const refusal = admission.admit(job.task.tenant, job.bytes);
       results[index] = refusal;
-      if (refusal === undefined) prepared.push({ index, item });
-      else if (task.idempotencyKey !== undefined) refused.push({ index, item });
+      if (refusal === undefined) admitted.push(job);
+      else if (job.task.idempotencyKey !== undefined) refused.push(job);
     }
-    await this.#submit(prepared, results);
+    await this.#submit(admitted, results);
     // Admission refuses creates; one whose key is held would be none.
-    for (const { index, item } of refused) {
-      results[index] = (await this.#meetAny(item, nowMs)) ?? results[index];
+    for (const job of refused) {
+      results[job.index] = (await this.#meetAny(job, nowMs)) ?? results[job.index];
     }
     return results as Result[];
   }
 
-  async #meetAny(item: Prepared, nowMs: number): Promise<Result | undefined> {
-    const { tenant, idempotencyKey } = item.task;
+  async #meetAny(job: CreateJob, nowMs: number): Promise<Result | undefined> {
+    const { tenant, idempotencyKey } = job.task;
     const { session } = this.#options;
     const holder = await session.taskIdOfKey(tenant, idempotencyKey as string, nowMs);
-    return holder === undefined ? undefined : this.#meetHolder(item, holder);
+    return holder === undefined ? undefined : this.#meetHolder(job, holder);
   }
 
-  async #submit(
-    prepared: readonly { index: number; item: Prepared }[],
-    results: (Result | undefined)[],
-  ): Promise<void> {
+  async #submit(jobs: readonly CreateJob[], results: (Result | undefined)[]): Promise<void> {
     const { engine } = this.#options;
-    if (prepared.length === 0) return;
-    const outcomes = await engine.submit(
-      prepared.map(({ item }) => ({
-        kind: 'task',
-        taskId: item.task.id,
-        event: { kind: 'create', task: item.task },
-      })),
-    );
-    const again: { index: number; item: Prepared }[] = [];
-    for (const [position, { index, item }] of prepared.entries()) {
-      const outcome = outcomes[position] as Outcome;
-      engine.admission.settled(item.bytes);
+    if (jobs.length === 0) return;
+    const outcomes = await engine.submit(jobs);
+    const again: CreateJob[] = [];
+    for (let i = 0; i < jobs.length; i++) {
+      const job = jobs[i] as CreateJob;
+      const outcome = outcomes[i] as Outcome;
+      engine.admission.settled(job.bytes);
       if (outcome.kind === 'done') {
-        results[index] = this.#present(outcome.view as TaskView, true);
+        results[job.index] = job.told;
         continue;
       }
-      engine.admission.closed(item.task.tenant);
+      engine.admission.closed(job.task.tenant);
       if (outcome.kind === 'held') {
-        const result = await this.#meetHolder(item, outcome.holder);
-        if (result !== undefined) results[index] = result;
+        const result = await this.#meetHolder(job, outcome.holder);
+        if (result !== undefined) results[job.index] = result;
         // The holder is gone meanwhile: the key is free.
-        else again.push({ index, item });
+        else again.push(job);
       } else {
-        results[index] = asTickwheelError(outcome.kind === 'failed' ? outcome.error : undefined);
+        results[job.index] = asTickwheelError(
+          outcome.kind === 'failed' ? outcome.error : undefined,
+        );
       }
     }
-    for (const { item } of again) engine.admission.readmit(item.task.tenant, item.bytes);
+    for (const job of again) engine.admission.readmit(job.task.tenant, job.bytes);
     await this.#submit(again, results);
   }
 
   /** Everything that can be wrong with an item is found here, before anything is written. */
-  #prepare(given: unknown, nowMs: number): Prepared | TickwheelError {
+  #prepare(given: unknown, nowMs: number): CreateJob | TickwheelError {
     try {
       if (given === undefined) refuse('an item', given, '{ handler, payload, options? }');
       const { handler, payload, options } = optionsOf(given, 'an item', ITEM);
@@ -142,14 +164,14 @@ export class Creation {
         const refusal = this.#options.engine.admission.refusal(request.tenant, TASK_BYTES);
         if (refusal !== undefined) return refusal;
       }
-      const encoded = this.#options.values.encode(payload, 'payload');
-      const bytes = encoded.length + TASK_BYTES;
+      const { values } = this.#options;
+      const encoded = values.encodeAndCopy(payload, 'payload');
       const task: NewTask = {
         id: this.#options.nextId(),
         tenant: request.tenant,
         handler: name,
         handlerVersion: request.handlerVersion,
-        payload: encoded,
+        payload: encoded.bytes,
         schedule,
         policies: request.policies,
         priority: request.priority,
@@ -160,7 +182,7 @@ export class Creation {
             : hashDefinition(name, payload, request.scheduleText),
         createdAt: nowMs,
       };
-      return { task, request, bytes };
+      return new CreateJob(task, request, encoded, values);
     } catch (error) {
       return asTickwheelError(error);
     }
@@ -180,7 +202,7 @@ export class Creation {
    * The key is held. Same definition: the existing task. Another: refused, or the living task is updated.
    * Undefined when the holder has gone.
    */
-  async #meetHolder(item: Prepared, holder: string): Promise<Result | undefined> {
+  async #meetHolder(item: CreateJob, holder: string): Promise<Result | undefined> {
     const { session, engine } = this.#options;
     const { task, request } = item;
     const [view] = await session.views([holder]);
@@ -212,10 +234,19 @@ export class Creation {
   }
 
   #present(view: TaskView, created: boolean): Created {
-    const task = presentTask(view, this.#options.values.decode) as Task & { created?: boolean };
-    task.created = created;
-    return task as Created;
+    return presentCreated(view, this.#options.values.decode, created);
   }
+}
+
+function presentCreated(
+  view: TaskView,
+  decode: Values['decode'],
+  created: boolean,
+  payload?: Encoded,
+): Created {
+  const task = presentTask(view, decode, payload) as Task & { created?: boolean };
+  task.created = created;
+  return task as Created;
 }
 
 function patchFrom(task: NewTask, held: TaskView['task']) {

@@ -206,14 +206,19 @@ function taskOptions(policies: Policies): TaskOptions {
   return options;
 }
 
-export function presentTask(view: TaskView, open: Open): Task {
+/** @param payload the decoded payload, where it is at hand: a value of the caller's own from then on */
+export function presentTask(
+  view: TaskView,
+  open: Open,
+  payload?: { readonly value: unknown },
+): Task {
   const { task } = view;
   const presented: Task = {
     id: task.id,
     tenant: task.tenant,
     handler: task.handler,
     handlerVersion: task.handlerVersion,
-    payload: reveal(open, task.payload),
+    payload: payload === undefined ? reveal(open, task.payload) : payload.value,
     schedule: task.schedule.kind === 'once' ? { ...task.schedule } : task.schedule,
     options: taskOptions(task.policies),
     priority: task.priority,
@@ -304,7 +309,8 @@ export function presentEvent(event: TaskEvent, open: Open): Event {
   };
   if (event.occurrenceId !== undefined) presented.occurrenceId = event.occurrenceId;
   if (event.attempt !== undefined) presented.attempt = event.attempt;
-  for (const [name, value] of Object.entries(details)) {
+  for (const name in details) {
+    const value: unknown = details[name as keyof typeof details];
     if (DATES.has(name)) presented[name] = dateOf(value as number);
     else presented[name] = ENCODED.has(name) ? reveal(open, value as Uint8Array) : value;
   }

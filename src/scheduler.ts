@@ -497,8 +497,8 @@ export class Scheduler<H extends object = HandlerMap> {
     await this.#settings([pauseSetting(scope, options.clock.now())], () =>
       engine.scopes.pause(scope),
     );
-    await engine.startsEnded(({ item }) =>
-      'tenant' in scope ? item.tenant === scope.tenant : item.handler === scope.handler,
+    await engine.startsEnded((run) =>
+      'tenant' in scope ? run.tenant === scope.tenant : run.handler === scope.handler,
     );
   }
 

@@ -9,6 +9,11 @@ import type { PayloadCodec } from './execution/executor.js';
 import { createPayloadCodec } from './execution/payload.js';
 import type { StoredBytesCodec } from './options.js';
 
+export interface Encoded {
+  readonly bytes: Uint8Array;
+  readonly value: unknown;
+}
+
 export class Values {
   /** What travels to handlers. */
   readonly codec: PayloadCodec;
@@ -22,6 +27,13 @@ export class Values {
   /** @throws PayloadNotSerializableError, PayloadTooLargeError */
   encode(value: unknown, what: string): Uint8Array {
     return this.seal(this.codec.encode(value, what)) as Uint8Array;
+  }
+
+  /** As `encode`, with the value that the bytes stand for: the caller may go on changing the one that it gave. */
+  encodeAndCopy(value: unknown, what: string): Encoded {
+    const bytes = this.codec.encode(value, what);
+    const copy = this.codec.copy(value, bytes);
+    return { bytes: this.seal(bytes) as Uint8Array, value: copy };
   }
 
   decode = (bytes: Uint8Array | undefined): unknown => {

@@ -26,7 +26,7 @@ import type { OccurrenceRecord, TaskRecord } from './model.js';
 import { requestCancel } from './running.js';
 import { anchorOf, firstNominal, type Schedule } from './schedule.js';
 
-export function createTask(made: NewTask, facts: Facts): Draft {
+export function createTask(made: NewTask, facts: Facts, owned: boolean): Draft {
   const task: TaskRecord = {
     id: made.id,
     tenant: made.tenant,
@@ -56,7 +56,7 @@ export function createTask(made: NewTask, facts: Facts): Draft {
     lastOccurrenceId: undefined,
     lastEnd: undefined,
   };
-  const draft = Draft.ofNew(task, facts);
+  const draft = Draft.ofNew(task, facts, owned);
   createFirst(draft, made.createdAt);
   return draft;
 }

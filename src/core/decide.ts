@@ -46,14 +46,19 @@ export function decide(
   return decideOn(draft, event) ? draft.decision() : undefined;
 }
 
-/** Where the decisions of one turn on one task begin. */
-export function draftOf(view: TaskView | undefined, event: CoreEvent, facts: Facts): Draft {
+/** Where the decisions on one task begin; the records of an owned draft are written to. */
+export function draftOf(
+  view: TaskView | undefined,
+  event: CoreEvent,
+  facts: Facts,
+  owned = false,
+): Draft {
   if (event.kind === 'create') {
     assert(view === undefined, 'a task is created once');
-    return createTask(event.task, facts);
+    return createTask(event.task, facts, owned);
   }
   assert(view !== undefined, 'only `create` needs no task');
-  return new Draft(view.task, view.live, facts);
+  return new Draft(view.task, view.live, facts, owned);
 }
 
 /**

@@ -1,7 +1,10 @@
 /**
  * A decision being made: the task's records as they stand after the moves made so far, and what
- * changed. Input records are never touched; every move is checked against the table of
- * transitions.ts.
+ * changed. Every move is checked against the table of transitions.ts.
+ *
+ * A draft of `decide` leaves its input records as they are and writes to copies. An owned draft writes to the
+ * records themselves: the engine keeps one for each task that something happens to, turn after turn, because a
+ * copy of each record a turn made up a third of all garbage.
  */
 import { assert } from './assert.js';
 import type { Effect, TaskEventDetails, TaskEventType } from './effect.js';
@@ -21,6 +24,7 @@ import {
   type TaskRecord,
   type TaskView,
 } from './model.js';
+import { withItem } from './small-list.js';
 import { assertMove } from './transitions.js';
 
 export interface Decision {
@@ -51,11 +55,12 @@ export interface NewOccurrence {
 /** Most drafts need neither list: they are made when they are. */
 const NONE: readonly never[] = [];
 
-export class Draft {
+export class Draft implements TaskView {
   /** A copy of our own once `taskChanged`. */
   #task: Mutable<TaskRecord>;
+  readonly #owned: boolean;
   live: OccurrenceRecord[];
-  readonly facts: Facts;
+  facts: Facts;
   taskChanged = false;
   /** Counts what was done so far: whether an event did anything. */
   moves = 0;
@@ -66,35 +71,46 @@ export class Draft {
   releasing = false;
   subject: OccurrenceRecord | undefined;
   remove = false;
-  readonly changed: Mutable<OccurrenceRecord>[] = [];
+  changed: Mutable<OccurrenceRecord>[] = [];
+  /** Of each changed one: the state in which this decision found it; undefined for one that it made. */
+  statesBefore: (OccurrenceState | undefined)[] = [];
   attempts: readonly AttemptRecord[] = NONE;
   effects: readonly Effect[] = NONE;
 
-  constructor(task: TaskRecord, live: readonly OccurrenceRecord[], facts: Facts) {
+  constructor(task: TaskRecord, live: readonly OccurrenceRecord[], facts: Facts, owned = false) {
     this.#task = task;
-    this.live = live.slice();
+    this.#owned = owned;
+    this.live = owned ? (live as OccurrenceRecord[]) : live.slice();
     this.facts = facts;
   }
 
   /** Of a task that is being created: the record, at revision 1, is our own from the start. */
-  static ofNew(task: TaskRecord, facts: Facts): Draft {
-    const draft = new Draft(task, [], facts);
+  static ofNew(task: TaskRecord, facts: Facts, owned = false): Draft {
+    const draft = new Draft(task, [], facts, owned);
     draft.taskChanged = true;
     return draft;
+  }
+
+  /** For the decisions of another turn: what was changed so far is committed, and the past. */
+  begin(facts: Facts): void {
+    this.facts = facts;
+    this.taskChanged = false;
+    this.moves = 0;
+    this.subject = undefined;
+    this.remove = false;
+    this.changed = [];
+    this.statesBefore = [];
+    this.attempts = NONE;
+    this.effects = NONE;
   }
 
   get task(): TaskRecord {
     return this.#task;
   }
 
-  /** The task as it stands now. */
-  view(): TaskView {
-    return { task: this.task, live: this.live };
-  }
-
   decision(): Decision {
     return {
-      view: this.view(),
+      view: { task: this.task, live: this.live },
       taskChanged: this.taskChanged,
       changed: this.changed,
       attempts: this.attempts,
@@ -120,7 +136,7 @@ export class Draft {
   ownTask(): Mutable<TaskRecord> {
     this.moves++;
     if (!this.taskChanged) {
-      this.#task = copyOfTask(this.task);
+      if (!this.#owned) this.#task = copyOfTask(this.task);
       this.#task.revision++;
       this.taskChanged = true;
     }
@@ -176,10 +192,11 @@ export class Draft {
       redriveOf: made.redriveOf,
       redrivenAs: undefined,
     };
-    this.live.push(record);
-    this.changed.push(record);
+    this.live = withItem(this.live, record);
+    this.changed = withItem(this.changed, record);
+    this.statesBefore = withItem(this.statesBefore, undefined);
     this.ownTask().lastOccurrenceId = record.id;
-    this.tell('scheduled', record, { dueAt: record.dueAt });
+    if (this.isTold('scheduled')) this.tell('scheduled', record, { dueAt: record.dueAt });
     return record;
   }
 
@@ -190,30 +207,35 @@ export class Draft {
     patch?: OccurrencePatch,
   ): Mutable<OccurrenceRecord> {
     const index = indexOfId(this.changed, occurrence.id);
+    const place = indexOfId(this.live, occurrence.id);
     // Several moves in one decision are one change of the record: one copy, one revision.
-    const next = index >= 0 ? this.changed[index]! : copyOfOccurrence(occurrence);
+    const next = index >= 0 ? this.changed[index]! : this.#toChange(occurrence, place);
     this.moves++;
     // By the record as it stands: an older one in the caller's hands must not undo what came after
     // it.
     assertMove(next.state, to);
     if (index < 0) {
       next.revision++;
-      this.changed.push(next);
+      this.changed = withItem(this.changed, next);
+      this.statesBefore = withItem(this.statesBefore, next.state);
     }
     if (patch !== undefined) overwrite<OccurrenceRecord>(next, patch);
     next.state = to;
 
-    const place = indexOfId(this.live, occurrence.id);
     if (isTerminal(to)) {
       next.waiting = false;
       next.leaseUntil = undefined;
       next.endedAt ??= this.facts.nowMs;
-      if (place >= 0) this.live.splice(place, 1);
+      if (place >= 0) removeAt(this.live, place);
     } else {
       assert(place >= 0, 'a live occurrence is in its task’s view');
       this.live[place] = next;
     }
     return next;
+  }
+
+  #toChange(occurrence: OccurrenceRecord, place: number): Mutable<OccurrenceRecord> {
+    return this.#owned && place >= 0 ? this.live[place]! : copyOfOccurrence(occurrence);
   }
 
   /** Keeps the attempt that just ended apart from its occurrence, which goes on. */
@@ -242,12 +264,17 @@ export class Draft {
     else (this.effects as Effect[]).push(effect);
   }
 
+  /** Whether anybody would hear of it: what nobody hears need not be made. */
+  isTold(type: TaskEventType): boolean {
+    return this.facts.tells?.(type) !== false;
+  }
+
   tell(
     type: TaskEventType,
     occurrence: OccurrenceRecord | undefined,
     details: TaskEventDetails = {},
   ): void {
-    if (this.facts.tells?.(type) === false) return;
+    if (!this.isTold(type)) return;
     this.effect({
       kind: 'tell',
       event: {
@@ -263,6 +290,11 @@ export class Draft {
       },
     });
   }
+}
+
+function removeAt<T>(list: T[], index: number): void {
+  if (index === list.length - 1) list.pop();
+  else list.splice(index, 1);
 }
 
 function indexOfId(records: readonly OccurrenceRecord[], id: string): number {

@@ -29,6 +29,11 @@ export function end(
     ended.count ??= 1;
     ended.untilAt ??= ended.nominalAt;
   }
+  afterEnd(draft, ended, state);
+}
+
+/** All that follows from an end, once the record says so. */
+export function afterEnd(draft: Draft, ended: OccurrenceRecord, state: EndState): void {
   tellEnd(draft, ended, state);
   noteLastEnd(draft, ended);
   stopIfExhausted(draft, ended);
@@ -38,7 +43,17 @@ export function end(
   completeIfDone(draft, ended);
 }
 
+const EVENT_OF_END = {
+  succeeded: 'succeeded',
+  quarantined: 'quarantined',
+  dead: 'deadLettered',
+  cancelled: 'cancelled',
+  skipped: 'skipped',
+  missed: 'missed',
+} as const;
+
 function tellEnd(draft: Draft, ended: OccurrenceRecord, state: EndState): void {
+  if (!draft.isTold(EVENT_OF_END[state])) return;
   switch (state) {
     case 'succeeded':
       draft.tell('succeeded', ended, {

@@ -62,6 +62,12 @@ export interface ClaimEvent {
   readonly handlerVersion: number;
 }
 
+/** The end of an attempt tells of its entry too, when that was not told before: both or neither. */
+interface EnteredBefore {
+  readonly enteredAtMs?: number | undefined;
+  readonly workerId?: string | undefined;
+}
+
 /** From the attempt that runs under `token`; under another token refused with LeaseLostError. */
 export type AttemptEvent = { readonly occurrenceId: string; readonly token: number } & (
   | { readonly kind: 'entered'; readonly atMs: number; readonly workerId: string }
@@ -71,8 +77,12 @@ export type AttemptEvent = { readonly occurrenceId: string; readonly token: numb
       readonly leaseUntil: number;
       readonly progress: Uint8Array | undefined;
     }
-  | { readonly kind: 'succeeded'; readonly atMs: number; readonly result: Uint8Array | undefined }
-  | {
+  | (EnteredBefore & {
+      readonly kind: 'succeeded';
+      readonly atMs: number;
+      readonly result: Uint8Array | undefined;
+    })
+  | (EnteredBefore & {
       readonly kind: 'failed';
       readonly atMs: number;
       readonly error: Uint8Array;
@@ -81,7 +91,7 @@ export type AttemptEvent = { readonly occurrenceId: string; readonly token: numb
       readonly retryAfterMs: number | undefined;
       /** For the backoff's jitter, in [0, 1). */
       readonly random01: number;
-    }
+    })
   /** Claimed but never entered: as if it had not been claimed. */
   | { readonly kind: 'returned' }
   /** Its thread was ended because of another run. */

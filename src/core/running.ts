@@ -2,7 +2,7 @@
 import { ttlPassed } from './advance.js';
 import { assert, unreachable } from './assert.js';
 import type { Draft, OccurrencePatch } from './draft.js';
-import { end, isHeld, isRunning, releaseWaiting } from './ending.js';
+import { afterEnd, end, isHeld, isRunning, releaseWaiting } from './ending.js';
 import { LeaseLostError } from './errors.js';
 import type { AttemptEvent, ClaimEvent } from './event.js';
 import type { AttemptOutcome, OccurrenceRecord } from './model.js';
@@ -65,16 +65,10 @@ export function attemptEvent(draft: Draft, event: AttemptEvent): void {
       return;
     }
     case 'succeeded':
-      end(draft, occurrence, 'succeeded', {
-        result: event.result,
-        outcome: 'succeeded',
-        error: undefined,
-        endedAt: event.atMs,
-        deaths: 0,
-      });
+      succeeded(draft, enteredFirst(draft, occurrence, event), event);
       return;
     case 'failed':
-      failed(draft, occurrence, event);
+      failed(draft, enteredFirst(draft, occurrence, event), event);
       return;
     case 'returned':
       returned(draft, occurrence);
@@ -95,11 +89,42 @@ export function attemptEvent(draft: Draft, event: AttemptEvent): void {
   }
 }
 
-function entered(draft: Draft, occurrence: OccurrenceRecord, atMs: number, workerId: string): void {
+function entered(
+  draft: Draft,
+  occurrence: OccurrenceRecord,
+  atMs: number,
+  workerId: string | undefined,
+): OccurrenceRecord {
   const next = draft.move(occurrence, occurrence.state);
   next.startedAt = atMs;
   next.workerId = workerId;
-  draft.tell('started', next, { latenessMs: Math.max(0, atMs - next.dueAt), workerId });
+  if (draft.isTold('started')) {
+    draft.tell('started', next, { latenessMs: Math.max(0, atMs - next.dueAt), workerId });
+  }
+  return next;
+}
+
+/** The attempt as it stood when it ended: its entry may be told only with its end. */
+function enteredFirst(
+  draft: Draft,
+  occurrence: OccurrenceRecord,
+  { enteredAtMs, workerId }: Extract<AttemptEvent, { kind: 'succeeded' | 'failed' }>,
+): OccurrenceRecord {
+  return enteredAtMs === undefined ? occurrence : entered(draft, occurrence, enteredAtMs, workerId);
+}
+
+function succeeded(
+  draft: Draft,
+  occurrence: OccurrenceRecord,
+  { atMs, result }: Extract<AttemptEvent, { kind: 'succeeded' }>,
+): void {
+  const ended = draft.move(occurrence, 'succeeded');
+  ended.result = result;
+  ended.outcome = 'succeeded';
+  ended.error = undefined;
+  ended.endedAt = atMs;
+  ended.deaths = 0;
+  afterEnd(draft, ended, 'succeeded');
 }
 
 /** running → cancel-requested: the handler's signal is aborted; finish first wins. */

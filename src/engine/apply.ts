@@ -2,12 +2,23 @@
  * What follows a commit: timers set and taken out, lanes filled, callers answered, listeners told. And what
  * follows a commit that failed: everything as if it had not been decided, and nothing lost.
  */
+import type { Draft } from '../core/draft.js';
+import type { Effect } from '../core/effect.js';
 import { isHeld } from '../core/ending.js';
 import { StoreFullError } from '../core/errors.js';
-import { isTerminal, type OccurrenceRecord, type TaskRecord } from '../core/model.js';
-import type { Commit, Refusal } from '../store/store.js';
-import type { Batch, Change } from './batch.js';
+import {
+  isTerminal,
+  type OccurrenceRecord,
+  type OccurrenceState,
+  type TaskRecord,
+  type TaskState,
+} from '../core/model.js';
+import { withItem } from '../core/small-list.js';
+import type { Commit } from '../store/store.js';
+import type { Batch } from './batch.js';
 import type { EngineParts } from './parts.js';
+import { ActiveRun } from './runs.js';
+import type { Timed } from './timing.js';
 import type { ActiveTask } from './working-set.js';
 
 /** A store without space is asked again after this long. */
@@ -27,14 +38,33 @@ function isReadyToStart(task: TaskRecord, occurrence: OccurrenceRecord): boolean
 }
 
 function isOpen(task: TaskRecord): boolean {
-  return task.state === 'active' || task.state === 'paused';
+  return isOpenState(task.state);
 }
 
-/** It stood in the wheel or the backlog, and does so still unless this turn admitted it. */
-function wasTimed({ viewBefore, admittedId }: Change, id: string): boolean {
-  if (viewBefore === undefined || admittedId === id) return false;
-  const before = viewBefore.live.find((occurrence) => occurrence.id === id);
-  return before !== undefined && isTimed(viewBefore.task, before);
+function isOpenState(state: TaskState): boolean {
+  return state === 'active' || state === 'paused';
+}
+
+/** One that was found in such a state stands in the wheel or the backlog, most likely. */
+function waitsForTime(state: OccurrenceState | undefined): boolean {
+  return state === 'scheduled' || state === 'retry-wait';
+}
+
+function holds(runs: readonly ActiveRun[], occurrenceId: string): boolean {
+  for (const run of runs) if (run.occurrenceId === occurrenceId) return true;
+  return false;
+}
+
+/** What timing must know of it. */
+export function timedOf(task: TaskRecord, occurrence: OccurrenceRecord): Timed {
+  return {
+    occurrenceId: occurrence.id,
+    tenant: occurrence.tenant,
+    handler: occurrence.handler,
+    handlerVersion: occurrence.handlerVersion,
+    priority: task.priority,
+    dueAt: occurrence.dueAt,
+  };
 }
 
 export class Apply {
@@ -52,70 +82,52 @@ export class Apply {
   /** Brings the lanes in line with the task as decided, so that this turn's claims already see it. */
   placeReady(active: ActiveTask, batch: Batch): void {
     const { ready, timing, draining, holding } = this.#parts;
-    const { view } = active;
-    if (view === undefined || timing === undefined || draining || holding) return;
+    const { draft } = active;
+    if (draft === undefined || timing === undefined || draining || holding) return;
+    const { task, live } = draft;
+    const { nowMs } = batch.facts;
     for (let i = active.ready.length - 1; i >= 0; i--) {
-      const item = active.ready[i];
-      if (item === undefined) continue;
-      const occurrence = active.find(item.occurrenceId);
+      const run = active.ready[i] as ActiveRun;
+      const occurrence = active.find(run.occurrenceId);
       const stays =
         occurrence !== undefined &&
-        isReadyToStart(view.task, occurrence) &&
-        occurrence.dueAt <= batch.facts.nowMs &&
-        item.priority === view.task.priority &&
-        item.handlerVersion === occurrence.handlerVersion;
+        isReadyToStart(task, occurrence) &&
+        occurrence.dueAt <= nowMs &&
+        run.priority === task.priority &&
+        run.handlerVersion === occurrence.handlerVersion;
       if (!stays) {
-        ready.remove(item);
+        ready.remove(run);
         active.ready.splice(i, 1);
       }
     }
-    for (const occurrence of view.live) {
-      if (!isReadyToStart(view.task, occurrence)) continue;
-      if (occurrence.dueAt > batch.facts.nowMs) {
-        this.placeEarly(active, occurrence.id, batch.facts.nowMs);
+    for (const occurrence of live) {
+      if (!isReadyToStart(task, occurrence)) continue;
+      if (occurrence.dueAt > nowMs) {
+        this.placeEarly(active, occurrence.id, nowMs);
         continue;
       }
-      if (active.ready.some((item) => item.occurrenceId === occurrence.id)) continue;
-      const item = {
-        tenant: occurrence.tenant,
-        handler: occurrence.handler,
-        handlerVersion: occurrence.handlerVersion,
-        priority: view.task.priority,
-        readyAtMs: batch.facts.nowMs,
-        dueAt: occurrence.dueAt,
-        alone: occurrence.alone,
-        throttled: false,
-        laneIndex: -1,
-        occurrenceId: occurrence.id,
-        active,
-      };
-      active.ready.push(item);
-      ready.push(item);
+      if (holds(active.ready, occurrence.id)) continue;
+      const run = new ActiveRun(active, task, occurrence, nowMs);
+      active.ready = withItem(active.ready, run);
+      ready.push(run);
     }
   }
 
   /** It was due, and then the wall clock went back: it waits for its time again. */
   placeEarly(active: ActiveTask, occurrenceId: string, nowMs: number): void {
     const occurrence = active.find(occurrenceId);
-    const task = active.view?.task;
+    const task = active.draft?.task;
     if (task === undefined || occurrence === undefined || occurrence.dueAt <= nowMs) return;
     if (!isTimed(task, occurrence) && !isReadyToStart(task, occurrence)) return;
-    this.#parts.timing?.place({
-      occurrenceId: occurrence.id,
-      tenant: occurrence.tenant,
-      handler: occurrence.handler,
-      handlerVersion: occurrence.handlerVersion,
-      priority: task.priority,
-      dueAt: occurrence.dueAt,
-    });
+    this.#parts.timing?.place(timedOf(task, occurrence));
   }
 
   /** The batch is visible, but for the refused units. */
-  applyTo(batch: Batch, refusals: readonly Refusal[]): void {
-    const refused = new Set(refusals.map((refusal) => batch.changes[refusal.unit]));
-    for (const change of batch.changes) {
-      if (refused.has(change)) this.#takeBack(batch, change);
-      else this.#applyChange(change, batch);
+  applyTo(batch: Batch): void {
+    const { refused } = batch;
+    if (refused.size > 0) this.#takeBack(batch);
+    for (const active of batch.changes) {
+      if (!refused.has(active)) this.#applyChange(active, batch);
     }
     for (const active of batch.reloaded) {
       this.#placeAll(active);
@@ -124,31 +136,35 @@ export class Apply {
     for (const active of batch.touched) this.#parts.working.release(active, false);
   }
 
-  #applyChange(change: Change, batch: Batch): void {
-    const { active, draft, taskBefore } = change;
+  #applyChange(active: ActiveTask, batch: Batch): void {
     const { working, pruning } = this.#parts;
     const { nowMs } = batch.facts;
-    const { task } = draft;
-    active.change = undefined;
-    active.view = draft.view();
-    this.#count(taskBefore, task);
+    const draft = active.draft as Draft;
+    const { task, changed, statesBefore } = draft;
+    active.changing = false;
+    this.#count(active, task);
     let dueAtOnce = false;
-    for (const record of draft.changed) {
+    for (let i = 0; i < changed.length; i++) {
+      const record = changed[i] as OccurrenceRecord;
       if (isTerminal(record.state)) pruning.noteEnd(nowMs);
-      dueAtOnce = this.#placeTimed(task, record, wasTimed(change, record.id), nowMs) || dueAtOnce;
+      const mayBeTimed = waitsForTime(statesBefore[i]) && record.id !== active.admittedId;
+      dueAtOnce = this.#placeTimed(task, record, mayBeTimed, nowMs) || dueAtOnce;
     }
     const moved =
-      taskBefore !== undefined &&
-      (taskBefore.state !== task.state || taskBefore.priority !== task.priority);
+      !active.isNew &&
+      (active.stateBefore !== task.state || active.priorityBefore !== task.priority);
     if (moved && isOpen(task)) this.#placeAll(active);
-    if (draft.effects.length > 0) this.#abortRuns(change, batch);
+    for (const effect of draft.effects) {
+      if (effect.kind === 'tell') batch.tells.push(effect.event);
+      else this.#abortRun(active, effect, batch);
+    }
     working.release(active, dueAtOnce);
   }
 
   /** Keeps the count of tasks that have not ended; a new one was counted when it was admitted. */
-  #count(before: TaskRecord | undefined, task: TaskRecord): void {
+  #count({ isNew, stateBefore }: ActiveTask, task: TaskRecord): void {
     const { admission } = this.#parts;
-    const wasOpen = before === undefined || isOpen(before);
+    const wasOpen = isNew || isOpenState(stateBefore);
     if (wasOpen && !isOpen(task)) admission.closed(task.tenant);
     else if (!wasOpen && isOpen(task)) admission.opened(task.tenant);
   }
@@ -173,55 +189,48 @@ export class Apply {
       if (existed) timing.removeUnless(occurrence.id, occurrence.dueAt);
       return false;
     }
-    timing.place({
-      occurrenceId: occurrence.id,
-      tenant: occurrence.tenant,
-      handler: occurrence.handler,
-      handlerVersion: occurrence.handlerVersion,
-      priority: task.priority,
-      dueAt: occurrence.dueAt,
-    });
+    timing.place(timedOf(task, occurrence));
     return occurrence.dueAt <= nowMs;
   }
 
   #placeAll(active: ActiveTask): void {
-    const { view } = active;
-    if (view === undefined) return;
-    for (const occurrence of view.live) {
-      this.#placeTimed(view.task, occurrence, true, Number.NEGATIVE_INFINITY);
+    const { draft } = active;
+    if (draft === undefined) return;
+    for (const occurrence of draft.live) {
+      this.#placeTimed(draft.task, occurrence, true, Number.NEGATIVE_INFINITY);
     }
   }
 
-  #abortRuns({ active, draft }: Change, batch: Batch): void {
-    for (const effect of draft.effects) {
-      if (effect.kind !== 'abort') continue;
-      const run = active.runs.find((other) => other.token === effect.token);
-      if (run === undefined) continue;
-      this.#parts.dispatch?.abort(run, effect.why, effect.message, batch.monotonicMs);
-    }
+  #abortRun(active: ActiveTask, effect: Extract<Effect, { kind: 'abort' }>, batch: Batch): void {
+    const run = active.runs.find((other) => other.fencingToken === effect.token);
+    if (run === undefined) return;
+    this.#parts.dispatch?.abort(run, effect.why, effect.message, batch.monotonicMs);
   }
 
-  /** One unit was refused: its task is not what was believed. Read it again, repeat what matters. */
-  #takeBack(batch: Batch, change: Change): void {
+  /** Units were refused: their tasks are not what was believed. Read them again, repeat what matters. */
+  #takeBack({ refused, attemptEvents }: Batch): void {
     const { inbox } = this.#parts;
-    this.#restore(change);
-    if (change.taskBefore === undefined) return;
-    inbox.addReload(change.active.id);
-    for (const redo of batch.attemptEvents) {
-      if (redo.taskId === change.active.id) inbox.addRedo(redo);
-    }
+    const reread = new Set<string>();
+    this.#restore([...refused.keys()]);
+    for (const { isNew, id } of refused.keys()) if (!isNew) reread.add(id);
+    for (const id of reread) inbox.addReload(id);
+    for (const redo of attemptEvents) if (reread.has(redo.taskId)) inbox.addRedo(redo);
   }
 
-  /** The task as it stood before the turn, with nothing of it in a lane or claimed. */
-  #restore(change: Change): void {
+  /** Tasks as if the turn had not been, with nothing of them in a lane or claimed. */
+  #restore(changes: readonly ActiveTask[]): void {
     const { ready, working, dispatch } = this.#parts;
-    const { active } = change;
-    active.change = undefined;
-    active.view = change.viewBefore;
-    for (const item of active.ready) ready.remove(item);
-    active.ready.length = 0;
-    dispatch?.dropClaims((run) => run.active === active);
-    working.release(active, false);
+    for (const active of changes) {
+      active.changing = false;
+      for (const run of active.ready) ready.remove(run);
+      active.ready.length = 0;
+    }
+    const all = new Set(changes);
+    dispatch?.dropClaims((run) => all.has(run.active));
+    for (const active of changes) {
+      if (active.isNew) working.forget(active);
+      else working.setStale(active);
+    }
   }
 
   /** The whole commit failed. A full store fails this batch alone; anything else ends the engine. */
@@ -230,8 +239,8 @@ export class Apply {
     for (const { job } of batch.answers) job.group.settle(job.index, { kind: 'failed', error });
     batch.answers.length = 0;
     for (const revert of batch.reverts.reverse()) revert();
-    for (const change of batch.changes) this.#restore(change);
-    const reloads = batch.changes.filter((change) => change.taskBefore !== undefined);
+    this.#restore(batch.changes);
+    const reloads = batch.changes.filter((active) => !active.isNew);
     batch.changes.length = 0;
     if (!(error instanceof StoreFullError)) {
       this.#fail(error);
@@ -243,18 +252,14 @@ export class Apply {
       monotonicMs: clock.monotonic() + FULL_RETRY_MS,
     };
     clock.arm(retryAt, () => {
-      for (const change of reloads) inbox.addReload(change.active.id);
+      for (const active of reloads) inbox.addReload(active.id);
       for (const redo of batch.attemptEvents) inbox.addRedo(redo);
       this.#parts.wake();
     });
   }
 
   /** Answers callers and tells listeners once the commit, and all before it, are durable. */
-  settleWhenDurable(
-    batch: Batch,
-    commit: Commit | undefined,
-    refusals: readonly Refusal[] = [],
-  ): void {
+  settleWhenDurable(batch: Batch, commit: Commit | undefined): void {
     if (commit === undefined && batch.answers.length === 0) return;
     const durable = commit?.durable ?? this.#lastDurable;
     this.#lastDurable = durable;
@@ -262,7 +267,7 @@ export class Apply {
     durable.then(
       () => {
         this.unsettled--;
-        this.#settle(batch, refusals);
+        this.#settle(batch);
       },
       (error) => {
         this.unsettled--;
@@ -272,18 +277,12 @@ export class Apply {
     );
   }
 
-  #settle(batch: Batch, refusals: readonly Refusal[]): void {
+  #settle({ changes, refused, tells, answers }: Batch): void {
     const { hub } = this.#parts;
-    const refusedBy = new Map(refusals.map((refusal) => [batch.changes[refusal.unit], refusal]));
-    for (const change of batch.changes) {
-      if (refusedBy.has(change)) continue;
-      for (const effect of change.draft.effects) {
-        if (effect.kind === 'tell') hub.tell(effect.event);
-      }
-      hub.changed(change.active.id);
-    }
-    for (const { job, change, outcome } of batch.answers) {
-      const refusal = change === undefined ? undefined : refusedBy.get(change);
+    for (const event of tells) hub.tell(event);
+    for (const active of changes) if (!refused.has(active)) hub.changed(active.id);
+    for (const { job, active, outcome } of answers) {
+      const refusal = active === undefined ? undefined : refused.get(active);
       if (refusal === undefined) job.group.settle(job.index, outcome);
       else if (refusal.reason === 'key') {
         job.group.settle(job.index, { kind: 'held', holder: refusal.holder as string });

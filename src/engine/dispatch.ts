@@ -5,16 +5,16 @@
 import { AbortedError, type AbortReason, toStoredError } from '../core/errors.js';
 import type { AttemptEvent } from '../core/event.js';
 import type { ReadyQueue } from '../core/ready-queue.js';
+import { removeItem } from '../core/small-list.js';
 import type { Executor, Report, Run } from '../execution/executor.js';
 import type { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
 import type { StoredValues } from './engine.js';
-import { ActiveRun, Runs } from './runs.js';
-import type { ReadyItem } from './working-set.js';
+import { type ActiveRun, Runs } from './runs.js';
 
 export interface DispatchOptions {
   readonly executor: Executor;
-  readonly ready: ReadyQueue<ReadyItem>;
+  readonly ready: ReadyQueue<ActiveRun>;
   readonly leaseDurationMs: number;
   readonly timeoutGraceMs: number;
   readonly random: () => number;
@@ -31,9 +31,9 @@ export interface DispatchOptions {
 
 /** What a claim must know of an item besides its records. */
 export interface ClaimJudge {
-  readonly awayUntilOf: (item: ReadyItem) => number;
-  /** The item was taken from its lane and not claimed: its task is to be placed anew. */
-  readonly onUnclaimed: (item: ReadyItem) => void;
+  readonly awayUntilOf: (run: ActiveRun) => number;
+  /** It was taken from its lane and not claimed: its task is to be placed anew. */
+  readonly onUnclaimed: (run: ActiveRun) => void;
 }
 
 /** Renew a lease when a third of it has passed. */
@@ -69,33 +69,31 @@ export class Dispatch {
       if (free <= 0 || ready.size === 0) return;
       const items = ready.take(batch.monotonicMs, free);
       if (items.length === 0) return;
-      for (const item of items) {
-        const lane = item.active.ready;
-        lane.splice(lane.indexOf(item), 1);
+      for (const run of items) {
+        removeItem(run.active.ready, run);
         // Due is compared with the wall clock once more: it may have gone back.
-        const isEarly = item.dueAt > batch.facts.nowMs;
-        const run = isEarly ? undefined : this.#claimOne(batch, item, judge.awayUntilOf(item));
-        if (run !== undefined) {
+        const isEarly = run.dueAt > batch.facts.nowMs;
+        if (!isEarly && this.#claimOne(batch, run, judge.awayUntilOf(run))) {
           this.#toStart.push(run);
           continue;
         }
-        ready.undo(item);
-        batch.touched.push(item.active);
+        ready.undo(run);
+        batch.touched.push(run.active);
         // Missed at the last moment, it lets others of its task go on.
-        if (isEarly || item.active.find(item.occurrenceId)?.state !== 'ready') {
-          judge.onUnclaimed(item);
+        if (isEarly || run.active.find(run.occurrenceId)?.state !== 'ready') {
+          judge.onUnclaimed(run);
         }
       }
     }
   }
 
-  #claimOne(batch: Batch, item: ReadyItem, awayUntilMs: number): ActiveRun | undefined {
-    const { active, occurrenceId } = item;
+  #claimOne(batch: Batch, run: ActiveRun, awayUntilMs: number): boolean {
+    const { active, occurrenceId } = run;
     const before = active.find(occurrenceId);
-    if (before === undefined || active.view === undefined) return undefined;
-    const { task } = active.view;
+    const task = active.draft?.task;
+    if (before === undefined || task === undefined) return false;
     const handlerVersion = before.handlerVersion ?? this.#options.latestVersion(task.handler);
-    if (handlerVersion === undefined) return undefined;
+    if (handlerVersion === undefined) return false;
     const token = this.#options.nextToken();
     const leaseUntil = batch.facts.nowMs + this.#options.leaseDurationMs;
     batch.decide(
@@ -104,30 +102,10 @@ export class Dispatch {
       awayUntilMs,
     );
     const claimed = active.find(occurrenceId);
-    if (claimed?.state !== 'running' || claimed.token !== token) return undefined;
-    const runId = this.runs.nextId();
-    const run = new ActiveRun(
-      item,
-      { runId, token, leaseUntil },
-      {
-        runId,
-        taskId: task.id,
-        occurrenceId,
-        tenant: task.tenant,
-        handler: task.handler,
-        handlerVersion,
-        attempt: claimed.attempt,
-        retriesLeft: Math.max(0, task.policies.maxAttempts - claimed.failures - 1),
-        fencingToken: token,
-        nominalAt: claimed.nominalAt,
-        dueAt: claimed.dueAt,
-        progress: claimed.progress,
-        payload: task.payload,
-        alone: claimed.alone,
-      },
-    );
+    if (claimed?.state !== 'running' || claimed.token !== token) return false;
+    run.claim(this.runs.nextId(), task, claimed);
     this.runs.add(run);
-    return run;
+    return true;
   }
 
   /** The run as the executor gets it; undefined when its stored bytes cannot be read: then it has failed. */
@@ -138,7 +116,7 @@ export class Dispatch {
       const progress = values.open(run.progress);
       // Without a codec of the caller's nothing was opened.
       if (payload === run.payload && progress === run.progress) return run;
-      return { ...run, payload, progress };
+      return { ...run, taskId: run.taskId, payload, progress };
     } catch (thrown) {
       // One bad record never blocks others.
       this.#options.report([
@@ -160,10 +138,10 @@ export class Dispatch {
     if (this.#toStart.length === 0) return;
     const runs: Run[] = [];
     for (const run of this.#toStart) {
-      if (run.ended || run.run === undefined) continue;
-      const opened = this.#opened(run.run, nowMs);
+      if (run.ended) continue;
+      const opened = this.#opened(run.toRun(), nowMs);
       if (opened !== undefined) runs.push(opened);
-      run.run = undefined;
+      run.given = true;
     }
     this.#toStart = [];
     if (this.#renewAtMs === Number.POSITIVE_INFINITY) this.#armRenewal(monotonicMs);
@@ -181,7 +159,7 @@ export class Dispatch {
       if (!isDropped(run)) kept.push(run);
       else {
         this.runs.remove(run);
-        this.#options.ready.undo(run.item);
+        this.#options.ready.undo(run);
       }
     }
     this.#toStart = kept;
@@ -198,7 +176,7 @@ export class Dispatch {
       } else if (kind === 'heartbeat' && run.silentAtMs > monotonicMs) {
         this.#deadlines.add(run.silentAtMs, 'heartbeat', run, this.runs.size);
       } else if (run.abortWhy === undefined) {
-        const policies = run.active.view?.task.policies;
+        const policies = run.active.draft?.task.policies;
         const message =
           kind === 'timeout'
             ? `timed out after ${policies?.timeoutMs} ms`
@@ -230,12 +208,24 @@ export class Dispatch {
     const due: [ActiveRun, AttemptEvent][] = [];
     for (const run of this.runs.all()) {
       // Renewed or claimed a moment ago: it can wait for the next round.
-      if (run.run !== undefined || leaseUntil - run.leaseUntil < 1) continue;
+      if (!run.given || leaseUntil - run.leaseUntil < 1) continue;
       run.leaseUntil = leaseUntil;
-      const { occurrenceId, token } = run;
+      const { occurrenceId, fencingToken: token } = run;
       due.push([run, { kind: 'renew', occurrenceId, token, leaseUntil }]);
     }
     return due;
+  }
+
+  /**
+   * An entry that came with its end, where the two must be told apart: the end of an attempt that was aborted
+   * may be another than it says.
+   */
+  entryApart(report: Report): Report | undefined {
+    if (report.kind !== 'succeeded' && report.kind !== 'failed') return undefined;
+    const { runId, enteredAtMs: atMs, workerId } = report;
+    const run = atMs === undefined ? undefined : this.runs.get(runId);
+    if (run === undefined || run.entered || run.abortWhy === undefined) return undefined;
+    return { kind: 'entered', runId, atMs: atMs as number, workerId: workerId as string };
   }
 
   /** What the report means for its attempt; undefined when the run is not ours any more. */
@@ -248,7 +238,7 @@ export class Dispatch {
       case 'progress': {
         this.#heard(run, batch.monotonicMs);
         run.leaseUntil = batch.facts.nowMs + this.#options.leaseDurationMs;
-        const { occurrenceId, token, leaseUntil } = run;
+        const { occurrenceId, fencingToken: token, leaseUntil } = run;
         // A heartbeat without progress leaves what was reported before.
         if (report.progress === undefined) {
           return [run, { kind: 'renew', occurrenceId, token, leaseUntil }];
@@ -265,8 +255,8 @@ export class Dispatch {
         this.runs.remove(run);
         // Nothing runs: nothing is to be renewed, and nobody woken for it.
         if (this.runs.size === 0) this.#renewAtMs = Number.POSITIVE_INFINITY;
-        if (report.kind === 'returned') this.#options.ready.undo(run.item);
-        else this.#options.ready.finished(run.item);
+        if (report.kind === 'returned') this.#options.ready.undo(run);
+        else this.#options.ready.finished(run);
         return [run, this.#endOf(run, report, batch)];
     }
   }
@@ -276,9 +266,7 @@ export class Dispatch {
     report: Extract<Report, { kind: 'entered' }>,
     batch: Batch,
   ): AttemptEvent {
-    run.entered = true;
-    const occurrence = run.active.find(run.occurrenceId);
-    const policies = run.active.view?.task.policies;
+    const policies = run.active.draft?.task.policies;
     if (policies?.timeoutMs !== undefined) {
       const atMs = batch.monotonicMs + policies.timeoutMs;
       this.#deadlines.add(atMs, 'timeout', run, this.runs.size);
@@ -287,25 +275,23 @@ export class Dispatch {
       this.#heard(run, batch.monotonicMs);
       this.#deadlines.add(run.silentAtMs, 'heartbeat', run, this.runs.size);
     }
-    if (occurrence !== undefined) {
-      const ordinary =
-        !occurrence.catchup &&
-        !run.item.throttled &&
-        (occurrence.kind === 'nominal' || occurrence.kind === 'sequence');
-      this.#options.onEntered(Math.max(0, report.atMs - occurrence.dueAt), ordinary);
-    }
-    const { occurrenceId, token } = run;
-    return {
-      kind: 'entered',
-      occurrenceId,
-      token,
-      atMs: report.atMs,
-      workerId: report.workerId,
-    };
+    this.#noteEntry(run, report.atMs);
+    const { occurrenceId, fencingToken: token } = run;
+    const { atMs, workerId } = report;
+    return { kind: 'entered', occurrenceId, token, atMs, workerId };
+  }
+
+  #noteEntry(run: ActiveRun, atMs: number): void {
+    run.entered = true;
+    const occurrence = run.active.find(run.occurrenceId);
+    if (occurrence === undefined) return;
+    const { kind, catchup, dueAt } = occurrence;
+    const ordinary = !catchup && !run.throttled && (kind === 'nominal' || kind === 'sequence');
+    this.#options.onEntered(Math.max(0, atMs - dueAt), ordinary);
   }
 
   #heard(run: ActiveRun, monotonicMs: number): void {
-    const timeoutMs = run.active.view?.task.policies.heartbeatTimeoutMs;
+    const timeoutMs = run.active.draft?.task.policies.heartbeatTimeoutMs;
     if (timeoutMs !== undefined) run.silentAtMs = monotonicMs + timeoutMs;
   }
 
@@ -314,8 +300,12 @@ export class Dispatch {
     report: Extract<Report, { kind: 'succeeded' | 'failed' | 'returned' | 'lost' }>,
     batch: Batch,
   ): AttemptEvent {
-    const { occurrenceId, token } = run;
+    const { occurrenceId, fencingToken: token } = run;
     const base = { occurrenceId, token };
+    const isWhole = report.kind === 'succeeded' || report.kind === 'failed';
+    const enteredAtMs = isWhole && !run.entered ? report.enteredAtMs : undefined;
+    const workerId = isWhole ? report.workerId : undefined;
+    if (enteredAtMs !== undefined) this.#noteEntry(run, enteredAtMs);
     // After a timeout the late end is refused, whatever it is.
     if (run.abortWhy === 'timedOut' && report.kind !== 'returned') {
       return this.#timedOut(run, batch.facts.nowMs);
@@ -324,13 +314,15 @@ export class Dispatch {
       case 'returned':
         return { kind: 'returned', ...base };
       case 'succeeded':
-        return this.#succeeded(run, report);
+        return this.#succeeded(run, report, enteredAtMs);
       case 'failed': {
         if (run.abortWhy === 'shutdown') return { kind: 'released', ...base };
         const { atMs, unrecoverable, retryAfterMs } = report;
         return {
           kind: 'failed',
           ...base,
+          enteredAtMs,
+          workerId,
           atMs,
           error: this.#options.values.encodeError(report.error),
           timedOut: false,
@@ -345,18 +337,24 @@ export class Dispatch {
   }
 
   /** A result that the caller's codec cannot seal fails the attempt, as one that cannot be encoded. */
-  #succeeded(run: ActiveRun, report: Extract<Report, { kind: 'succeeded' }>): AttemptEvent {
-    const { occurrenceId, token } = run;
-    const { atMs } = report;
+  #succeeded(
+    run: ActiveRun,
+    report: Extract<Report, { kind: 'succeeded' }>,
+    enteredAtMs: number | undefined,
+  ): AttemptEvent {
+    const { occurrenceId, fencingToken: token } = run;
+    const { atMs, workerId } = report;
     const { values, random } = this.#options;
     try {
       const result = values.seal(report.result);
-      return { kind: 'succeeded', occurrenceId, token, atMs, result };
+      return { kind: 'succeeded', occurrenceId, token, enteredAtMs, workerId, atMs, result };
     } catch (thrown) {
       return {
         kind: 'failed',
         occurrenceId,
         token,
+        enteredAtMs,
+        workerId,
         atMs,
         error: values.encodeError(toStoredError(thrown)),
         timedOut: false,
@@ -372,7 +370,7 @@ export class Dispatch {
     return {
       kind: 'failed',
       occurrenceId: run.occurrenceId,
-      token: run.token,
+      token: run.fencingToken,
       atMs: nowMs,
       error: this.#options.values.encodeError(toStoredError(error)),
       timedOut: true,
@@ -383,7 +381,7 @@ export class Dispatch {
   }
 
   #lost(run: ActiveRun, report: Extract<Report, { kind: 'lost' }>): AttemptEvent {
-    const { occurrenceId, token } = run;
+    const { occurrenceId, fencingToken: token } = run;
     const base = { occurrenceId, token };
     if (!report.entered) return { kind: 'returned', ...base };
     if (run.abortWhy === 'shutdown') return { kind: 'released', ...base };

@@ -22,7 +22,7 @@ import { Pruning } from './pruning.js';
 import type { ActiveRun } from './runs.js';
 import { type Limits, Scopes } from './scopes.js';
 import { Timing } from './timing.js';
-import { type ReadyItem, WorkingSet } from './working-set.js';
+import { WorkingSet } from './working-set.js';
 
 export interface EngineOptions {
   readonly clock: Clock;
@@ -76,6 +76,8 @@ export class Engine implements ClockParticipant {
   readonly #loop: Loop;
   readonly #lateness: RecordableHistogram = createHistogram({ figures: 3 });
   #tokens = 0;
+  /** The wheel's module is being loaded, the store scanned: a virtual clock waits for it. */
+  #starting = false;
   readonly #onDrained: (() => void)[] = [];
   readonly #ended = { finished: 0, released: 0 };
 
@@ -95,7 +97,7 @@ export class Engine implements ClockParticipant {
   private constructor(options: EngineOptions, openTasks: readonly (readonly [string, number])[]) {
     this.#options = options;
     const { clock, session, executor } = options;
-    const ready = new ReadyQueue<ReadyItem>({ maxReady: options.maxReady });
+    const ready = new ReadyQueue<ActiveRun>({ maxReady: options.maxReady });
     for (const [handler, limits] of Object.entries(options.handlerLimits)) {
       ready.setHandlerLimits(handler, limits);
     }
@@ -188,8 +190,18 @@ export class Engine implements ClockParticipant {
 
   /** Begins execution: finds in the store what is pending and what a dead process left running. */
   async start(): Promise<void> {
-    const { executor, clock } = this.#options;
+    const { executor } = this.#options;
     if (executor === undefined) return;
+    this.#starting = true;
+    try {
+      await this.#begin(executor);
+    } finally {
+      this.#starting = false;
+    }
+  }
+
+  async #begin(executor: Executor): Promise<void> {
+    const { clock } = this.#options;
     const parts = this.#parts;
     parts.dispatch = new Dispatch({
       executor,
@@ -344,7 +356,7 @@ export class Engine implements ClockParticipant {
   busy(): boolean {
     if (this.#options.session.waitsForClock || this.#parts.failure !== undefined) return false;
     const isLoading = this.#options.executor?.loading === true;
-    return this.#loop.busy || this.#parts.hub.busy || isLoading;
+    return this.#starting || this.#loop.busy || this.#parts.hub.busy || isLoading;
   }
 
   unsettledHandlers(): number {

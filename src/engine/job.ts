@@ -7,7 +7,7 @@ import type { Setting } from '../store/store.js';
 export type Outcome =
   | {
       readonly kind: 'done';
-      /** The task afterwards; undefined for settings. */
+      /** The task afterwards; undefined for settings and for a create, which was told as `decided`. */
       readonly view: TaskView | undefined;
       /** The occurrence that a trigger or redrive made. */
       readonly subject: OccurrenceRecord | undefined;
@@ -20,14 +20,26 @@ export type Outcome =
   | { readonly kind: 'absent' }
   | { readonly kind: 'failed'; readonly error: unknown };
 
-export type Work =
-  | { readonly kind: 'task'; readonly taskId: string; readonly event: CallEvent }
-  | {
-      readonly kind: 'settings';
-      readonly settings: readonly (readonly [string, Setting | undefined])[];
-      /** Takes effect in the loop when the change is made, before anything else is claimed. Returns what undoes it. */
-      readonly apply: () => () => void;
-    };
+/** A change of one task. */
+export interface TaskJob {
+  readonly kind: 'task';
+  readonly taskId: string;
+  readonly event: CallEvent;
+  /**
+   * A create was decided: the task as its caller is told of it, once that is durable. To be looked at now, for
+   * the same turn may go on with it.
+   */
+  readonly decided?: (view: TaskView) => void;
+}
+
+export interface SettingsJob {
+  readonly kind: 'settings';
+  readonly settings: readonly (readonly [string, Setting | undefined])[];
+  /** Takes effect in the loop when the change is made, before anything else is claimed. Returns what undoes it. */
+  readonly apply: () => () => void;
+}
+
+export type Work = TaskJob | SettingsJob;
 
 /** Jobs submitted together; resolves once all of them are durable, outcomes in order. */
 export class JobGroup {

@@ -17,16 +17,21 @@ import {
   type TaskView,
 } from '../core/model.js';
 import type { Report } from '../execution/executor.js';
-import type { Commit, Refusal } from '../store/store.js';
-import { Apply } from './apply.js';
+import type { Commit } from '../store/store.js';
+import { Apply, timedOf } from './apply.js';
 import { Batch } from './batch.js';
-import type { Job, Outcome } from './job.js';
+import type { Job, Outcome, TaskJob } from './job.js';
 import type { EngineParts } from './parts.js';
 import type { ActiveTask } from './working-set.js';
 
 /** Bounds of one turn, so that a flood of one kind never holds up the others. */
 const JOBS_MAX = 256;
 const DUE_MAX = 1024;
+/**
+ * Of so many jobs in a turn, one-offs that are due start in the turn that creates them: two commits a task instead
+ * of three, a third more throughput. Of fewer, a caller hears of its task before that starts, and may still stop it.
+ */
+const BURST_MIN = 32;
 /** A wall clock that goes back by more than this makes the wheel be built anew. */
 const BACK_JUMP_MS = 1000;
 
@@ -97,8 +102,9 @@ export class Loop {
     this.#placeReloaded(batch, reloads);
     await this.#decideDue(batch);
     this.#claimReady(batch);
-    const refusals = await this.#commit(batch);
-    this.#apply.applyTo(batch, refusals);
+    const commit = await this.#commit(batch);
+    this.#apply.applyTo(batch);
+    this.#apply.settleWhenDurable(batch, commit);
     dispatch?.start(nowMs, batch.monotonicMs);
     await pruning.prune(nowMs);
     if (this.#executes()) await loader?.load(nowMs);
@@ -134,7 +140,7 @@ export class Loop {
   #placeReloaded(batch: Batch, reloads: readonly string[]): void {
     for (const id of reloads) {
       const active = this.#parts.working.get(id);
-      if (active === undefined) continue;
+      if (active?.draft === undefined) continue;
       this.#apply.placeReady(active, batch);
       batch.reloaded.push(active);
     }
@@ -146,7 +152,7 @@ export class Loop {
     await working.load(redos.map((redo) => redo.taskId));
     for (const { taskId, event } of redos) {
       const active = working.get(taskId);
-      if (active !== undefined) this.#decideAttempt(batch, active, event);
+      if (active?.draft !== undefined) this.#decideAttempt(batch, active, event);
     }
     if (dispatch === undefined) return;
     for (const report of inbox.takeReports()) this.#decideReport(batch, report);
@@ -156,6 +162,8 @@ export class Loop {
 
   #decideReport(batch: Batch, report: Report): void {
     const { dispatch } = this.#parts;
+    const entry = dispatch?.entryApart(report);
+    if (entry !== undefined) this.#decideReport(batch, entry);
     const found = dispatch?.eventOf(report, batch);
     if (found === undefined) return;
     const [run, event] = found;
@@ -210,29 +218,52 @@ export class Loop {
       batch.answer(job, undefined, done);
       return;
     }
-    const creates = work.event.kind === 'create';
-    const active = creates ? working.add(work.taskId) : working.get(work.taskId);
-    if (active === undefined) {
+    if (work.event.kind === 'create') {
+      this.#decideCreate(batch, job, work);
+      return;
+    }
+    const active = working.get(work.taskId);
+    if (active?.draft === undefined) {
       batch.answer(job, undefined, { kind: 'absent' });
       return;
     }
     try {
       const changed = batch.decide(active, work.event, this.#awayUntilOf(active));
-      const subject = active.change?.draft.subject;
-      batch.answer(job, active.change, {
+      const { draft } = active;
+      const { subject } = draft;
+      batch.answer(job, active.changing ? active : undefined, {
         kind: 'done',
-        view: creates ? active.view : asItIs(active.view),
+        view: asItIs(draft),
         subject: subject && copyOfOccurrence(subject),
         changed,
       });
-      if (!creates) {
-        this.#apply.placeReady(active, batch);
-        batch.touched.push(active);
-      }
+      this.#apply.placeReady(active, batch);
+      batch.touched.push(active);
     } catch (error) {
-      if (creates) working.forget(active);
       batch.answer(job, undefined, { kind: 'failed', error });
       if (!(error instanceof TickwheelError)) throw error;
+    }
+  }
+
+  /** A task that is due at once may come due in the turn that creates it. */
+  #decideCreate(batch: Batch, job: Job, work: TaskJob): void {
+    const { working, timing } = this.#parts;
+    const active = working.add(work.taskId);
+    try {
+      batch.decide(active, work.event, this.#awayUntilMs);
+    } catch (error) {
+      working.forget(active);
+      batch.answer(job, undefined, { kind: 'failed', error });
+      if (!(error instanceof TickwheelError)) throw error;
+      return;
+    }
+    const { task, live } = active.draft as TaskView;
+    work.decided?.({ task, live });
+    batch.answer(job, active, CREATED);
+    const first = live[0];
+    const isBurst = this.#inHand.length >= BURST_MIN && task.schedule.kind === 'once';
+    if (isBurst && first !== undefined && this.#executes()) {
+      timing?.offer(timedOf(task, first), task.id, batch.facts.nowMs);
     }
   }
 
@@ -244,17 +275,17 @@ export class Loop {
     await working.load(due.map((admitted) => admitted.taskId));
     for (const { taskId, occurrenceId } of due) {
       const active = working.get(taskId);
-      if (active === undefined) continue;
+      if (active?.draft === undefined) continue;
       batch.decide(active, { kind: 'due', occurrenceId }, this.#awayUntilOf(active));
-      if (active.change !== undefined) active.change.admittedId = occurrenceId;
       this.#apply.placeReady(active, batch);
+      if (active.changing && !active.isNew) active.admittedId = occurrenceId;
       this.#apply.placeEarly(active, occurrenceId, batch.facts.nowMs);
       batch.touched.push(active);
     }
   }
 
   #awayUntilOf(active: ActiveTask): number {
-    const task = active.view?.task;
+    const task = active.draft?.task;
     if (task === undefined) return this.#awayUntilMs;
     const scopesMs = this.#parts.scopes.resumedAt(task.tenant, task.handler);
     return Math.max(this.#awayUntilMs, scopesMs);
@@ -263,26 +294,25 @@ export class Loop {
   #claimReady(batch: Batch): void {
     if (!this.#executes()) return;
     this.#parts.dispatch?.claim(batch, {
-      awayUntilOf: (item) => this.#awayUntilOf(item.active),
-      onUnclaimed: (item) => this.#apply.placeReady(item.active, batch),
+      awayUntilOf: (run) => this.#awayUntilOf(run.active),
+      onUnclaimed: (run) => this.#apply.placeReady(run.active, batch),
     });
   }
 
   /** Waits for visible, never for a flush; answers and events follow when the flush is done. */
-  async #commit(batch: Batch): Promise<readonly Refusal[]> {
-    if (batch.isEmpty) {
-      this.#apply.settleWhenDurable(batch, undefined);
-      return [];
-    }
+  async #commit(batch: Batch): Promise<Commit | undefined> {
+    if (batch.isEmpty) return undefined;
     const commit: Commit = this.#parts.session.commit(batch.units());
     commit.durable.catch(() => {});
     try {
-      const refusals = await commit.visible;
-      this.#apply.settleWhenDurable(batch, commit, refusals);
-      return refusals;
+      for (const refusal of await commit.visible) {
+        const active = batch.changes[refusal.unit];
+        if (active !== undefined) batch.refused.set(active, refusal);
+      }
+      return commit;
     } catch (error) {
       this.#apply.undo(batch, error);
-      return [];
+      return undefined;
     }
   }
 
@@ -353,9 +383,12 @@ export class Loop {
 }
 
 /** A caller is told what its call led to, not what else this turn makes of it. */
-function asItIs(view: TaskView | undefined): TaskView | undefined {
-  return view && { task: copyOfTask(view.task), live: view.live.map(copyOfOccurrence) };
+function asItIs(view: TaskView): TaskView {
+  return { task: copyOfTask(view.task), live: view.live.map(copyOfOccurrence) };
 }
+
+/** Its caller was told as it was decided. */
+const CREATED: Outcome = { kind: 'done', view: undefined, subject: undefined, changed: true };
 
 /** What a redrive is asked of. */
 function deadLetterOf({ work }: Job): OccurrenceRecord | undefined {

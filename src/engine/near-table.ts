@@ -14,7 +14,8 @@
  */
 import { assert } from '../core/assert.js';
 import type { OccurrenceKind } from '../core/model.js';
-import { formatOccurrenceId, formatUuid, hashOf, KINDS, OccurrenceKey } from './occurrence-key.js';
+import { formatUuid } from '../core/uuid.js';
+import { formatOccurrenceId, hashOf, KINDS, OccurrenceKey } from './occurrence-key.js';
 
 /** What the table keeps beside the id. */
 export interface NearFields {
@@ -54,8 +55,8 @@ const STAMP_MASK = -1 << STAMP_BIT;
  * there.
  */
 const LOAD = 0.8;
-/** Slots are u32 and links are slots + 1. */
-const ROWS_MAX = 2 ** 32 - 2;
+/** Slots are less than this. */
+export const SLOTS_MAX = 2 ** 31;
 
 export class NearTable {
   readonly #words: Uint32Array[] = [];
@@ -289,7 +290,7 @@ export class NearTable {
       return slot;
     }
     const slot = this.#rows++;
-    assert(slot < ROWS_MAX, 'the near table is full');
+    assert(slot < SLOTS_MAX, 'the near table is full');
     if ((slot & IN_CHUNK) === 0) {
       const buffer = new ArrayBuffer(CHUNK * WORDS * 4);
       this.#words.push(new Uint32Array(buffer));

@@ -3,31 +3,17 @@
  * and put together without a regular expression, since every timing passes here.
  */
 import type { OccurrenceKind } from '../core/model.js';
+import { parseUuid, UUID_LENGTH, writeUuid } from '../core/uuid.js';
 
 /** The numbers by which tables know the kinds. */
 export const KINDS: readonly OccurrenceKind[] = ['nominal', 'sequence', 'trigger', 'redrive'];
 /** Character codes of their marks: none, s, t, r. */
 const MARK_CODES = new Uint8Array([0, 115, 116, 114]);
 
-const UUID_LENGTH = 36;
 const DASH = 45;
 const DOT = 46;
 const ZERO = 48;
 const GENERATION_MAX = 0xffff_ffff;
-
-/** Value of a hexadecimal digit in lower case by its character code; −1: none. */
-const HEX_VALUE = new Int8Array(128).fill(-1);
-for (let digit = 0; digit < 16; digit++) HEX_VALUE[digit.toString(16).charCodeAt(0)] = digit;
-
-/** Four digits as a number; negative when one is none. */
-function hex4(text: string, at: number): number {
-  const a = text.charCodeAt(at);
-  const b = text.charCodeAt(at + 1);
-  const c = text.charCodeAt(at + 2);
-  const d = text.charCodeAt(at + 3);
-  if ((a | b | c | d) > 127) return -1;
-  return (HEX_VALUE[a] << 12) | (HEX_VALUE[b] << 8) | (HEX_VALUE[c] << 4) | HEX_VALUE[d];
-}
 
 /** Digits from `at` to `end` as a number, −1 when that is not how a number is written. */
 function decimal(text: string, at: number, end: number): number {
@@ -51,7 +37,7 @@ export class OccurrenceKey {
 
   /** False when the text is no occurrence's id; then the key means nothing. */
   parse(text: string): boolean {
-    if (!this.#parseUuid(text) || text.charCodeAt(UUID_LENGTH) !== DOT) return false;
+    if (!parseUuid(text, this.words) || text.charCodeAt(UUID_LENGTH) !== DOT) return false;
     const dot = text.indexOf('.', UUID_LENGTH + 1);
     const generation = dot < 0 ? -1 : decimal(text, UUID_LENGTH + 1, dot);
     if (generation < 0 || generation > GENERATION_MAX) return false;
@@ -66,29 +52,6 @@ export class OccurrenceKey {
       return false;
     this.ordinal = negative ? -ordinal : ordinal;
     return true;
-  }
-
-  #parseUuid(text: string): boolean {
-    const { words } = this;
-    const a = hex4(text, 0);
-    const b = hex4(text, 4);
-    const c = hex4(text, 9);
-    const d = hex4(text, 14);
-    const e = hex4(text, 19);
-    const f = hex4(text, 24);
-    const g = hex4(text, 28);
-    const h = hex4(text, 32);
-    words[0] = (a << 16) | b;
-    words[1] = (c << 16) | d;
-    words[2] = (e << 16) | f;
-    words[3] = (g << 16) | h;
-    return (
-      (a | b | c | d | e | f | g | h) >= 0 &&
-      text.charCodeAt(8) === DASH &&
-      text.charCodeAt(13) === DASH &&
-      text.charCodeAt(18) === DASH &&
-      text.charCodeAt(23) === DASH
-    );
   }
 
   hash(): number {
@@ -114,27 +77,9 @@ export function hashOf(
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Two digits of each byte as their character codes, so that one write puts both. */
-const HEX_DIGITS = new Uint8Array(512);
-for (let byte = 0; byte < 256; byte++) {
-  const digits = byte.toString(16).padStart(2, '0');
-  HEX_DIGITS[2 * byte] = digits.charCodeAt(0);
-  HEX_DIGITS[2 * byte + 1] = digits.charCodeAt(1);
-}
-/** Where the 16 bytes of a uuid begin in its text. */
-const BYTE_AT = new Uint8Array([0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34]);
 /** A uuid, two dots, ten digits of a generation, a mark, a sign, sixteen digits. */
 const scratch = Buffer.alloc(UUID_LENGTH + 32, '-');
 const HALF = 100_000_000;
-
-function writeUuid(words: Uint32Array, from: number): void {
-  for (let i = 0; i < 16; i++) {
-    const byte = (words[from + (i >> 2)] >>> (24 - 8 * (i & 3))) & 0xff;
-    const to = BYTE_AT[i];
-    scratch[to] = HEX_DIGITS[2 * byte];
-    scratch[to + 1] = HEX_DIGITS[2 * byte + 1];
-  }
-}
 
 /** Writes the digits of a whole number from 0 to 2⁵³; where they end. */
 function writeDecimal(value: number, at: number): number {
@@ -160,12 +105,6 @@ function writeDigits(value: number, at: number, digits: number): number {
   return at + digits;
 }
 
-/** The uuid in the four words from `from`, as text. */
-export function formatUuid(words: Uint32Array, from: number): string {
-  writeUuid(words, from);
-  return scratch.toString('latin1', 0, UUID_LENGTH);
-}
-
 /** The occurrence's id; the task's is in the four words from `from`. The inverse of `parse`. */
 export function formatOccurrenceId(
   words: Uint32Array,
@@ -174,7 +113,7 @@ export function formatOccurrenceId(
   kind: number,
   ordinal: number,
 ): string {
-  writeUuid(words, from);
+  writeUuid(words, from, scratch);
   scratch[UUID_LENGTH] = DOT;
   let at = writeDecimal(generation, UUID_LENGTH + 1);
   scratch[at++] = DOT;

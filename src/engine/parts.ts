@@ -13,7 +13,7 @@ import type { Pruning } from './pruning.js';
 import type { ActiveRun } from './runs.js';
 import type { Scopes } from './scopes.js';
 import type { Timing } from './timing.js';
-import type { ReadyItem, WorkingSet } from './working-set.js';
+import type { WorkingSet } from './working-set.js';
 
 export interface EngineParts {
   readonly clock: Clock;
@@ -24,7 +24,7 @@ export interface EngineParts {
   readonly admission: Admission;
   readonly scopes: Scopes;
   readonly pruning: Pruning;
-  readonly ready: ReadyQueue<ReadyItem>;
+  readonly ready: ReadyQueue<ActiveRun>;
   readonly hub: Hub;
   readonly latestVersion: (handler: string) => number | undefined;
   /** Longer than this without a turn that was due means that the loop was away (ms). */

@@ -6,7 +6,7 @@
  */
 import type { TimerWheel } from '../wheel/timer-wheel.js';
 import type { Backlog, LaneTable } from './backlog.js';
-import type { NearTable } from './near-table.js';
+import { type NearTable, SLOTS_MAX } from './near-table.js';
 
 /** What timing must know of an occurrence. */
 export interface Timed {
@@ -23,6 +23,16 @@ export interface Admitted {
   readonly taskId: string;
   readonly occurrenceId: string;
 }
+
+/** One that is due at once, and has not been committed. */
+interface Offered extends Admitted {
+  readonly lane: number;
+  readonly handle: number;
+  admitted: boolean;
+}
+
+/** References in the wheel from here on are those of offers; below they are slots of the near table. */
+const OFFERS_FROM = SLOTS_MAX;
 
 export interface TimingOptions {
   readonly makeWheel: (startTick: number) => Promise<TimerWheel>;
@@ -55,6 +65,7 @@ export class Timing {
   /** Slots that left the wheel before their time, because the wall clock went back a little; and when. */
   #early: { slot: number; stamp: number }[] = [];
   #earliestMs = Number.POSITIVE_INFINITY;
+  #offers: Offered[] = [];
   /** True when the last `take` left due work behind. */
   moreDue = false;
   /** Something went into the wheel that the last `take` cannot have seen. */
@@ -100,6 +111,29 @@ export class Timing {
   /** The exact due time of the earliest timer. */
   get nextDueMs(): number | undefined {
     return this.#wheel.nextExpiry();
+  }
+
+  /**
+   * One that the turn at hand creates and that is due by `nowMs`: `take` may let it go in this same turn, and it is
+   * never timed otherwise. It need not be kept here: what `take` does not let go is forgotten.
+   */
+  offer(timed: Timed, taskId: string, nowMs: number): void {
+    const { backlog, lanes } = this.#options;
+    // Those that were due before it go first.
+    if (timed.dueAt > nowMs || backlog.size > 0 || this.moreDue) return;
+    const lane = lanes.intern(timed.tenant, timed.handler, timed.handlerVersion);
+    const handle = this.#wheel.insert(tickOf(timed.dueAt), OFFERS_FROM + this.#offers.length);
+    const { occurrenceId } = timed;
+    this.#offers.push({ taskId, occurrenceId, lane, handle, admitted: false });
+  }
+
+  #forgetOffers(): void {
+    for (const { lane, handle, admitted } of this.#offers) {
+      // An expired one is no longer in the wheel, and this does nothing.
+      if (!admitted) this.#wheel.cancel(handle);
+      this.#options.lanes.release(lane);
+    }
+    this.#offers = [];
   }
 
   /** Puts the occurrence in, or moves it to its present due time and priority. O(1). */
@@ -156,9 +190,22 @@ export class Timing {
     this.#takeEarly(nowMs);
     this.#takeBacklog(admitted, max);
     const { refs, more } = this.#wheel.advance(tickOf(nowMs), max);
-    for (let i = 0; i < refs.length; i++) this.#expired(refs[i] as number, nowMs, admitted, max);
+    for (let i = 0; i < refs.length; i++) {
+      const ref = refs[i] as number;
+      if (ref >= OFFERS_FROM) this.#offerExpired(ref - OFFERS_FROM, admitted, max);
+      else this.#expired(ref, nowMs, admitted, max);
+    }
     this.moreDue = more;
+    if (this.#offers.length > 0) this.#forgetOffers();
     return admitted;
+  }
+
+  #offerExpired(index: number, admitted: Admitted[], max: number): void {
+    const offer = this.#offers[index] as Offered;
+    if (admitted.length >= max || this.#roomOf(offer.lane) <= 0) return;
+    offer.admitted = true;
+    admitted.push(offer);
+    this.#laneRoom.set(offer.lane, this.#roomOf(offer.lane) - 1);
   }
 
   #expired(slot: number, nowMs: number, admitted: Admitted[], max: number): void {

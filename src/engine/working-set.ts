@@ -2,43 +2,102 @@
  * The tasks that something is happening to: those with ready or running occurrences, and those that the turn
  * at hand touches. Bounded by `maxReady`, the slots and the size of a turn; all others live in the store alone.
  */
-import type { OccurrenceRecord, TaskView } from '../core/model.js';
-import type { ReadyEntry } from '../core/ready-queue.js';
-import type { StoreSession } from '../store/store.js';
-import type { Change } from './batch.js';
+import { assert } from '../core/assert.js';
+import { decideOn, draftOf } from '../core/decide.js';
+import { Draft } from '../core/draft.js';
+import type { CoreEvent, Facts } from '../core/event.js';
+import type { OccurrenceRecord, TaskState, TaskView } from '../core/model.js';
+import type { Guarded, StoreSession, Unit } from '../store/store.js';
 import type { ActiveRun } from './runs.js';
 
-/** A ready occurrence in its lane. */
-export interface ReadyItem extends ReadyEntry {
-  readonly occurrenceId: string;
-  readonly active: ActiveTask;
-}
+/** Of a draft that no turn has begun with. */
+const UNDECIDED: Facts = { nowMs: 0, awayUntilMs: 0, latestVersion: () => undefined };
 
+/** A task at hand. Its records are ours, and written to in place: what the store has is read again after a failure. */
 export class ActiveTask {
   readonly id: string;
   /** As last decided; what is visible once the turn's commit is. Undefined before `create` was decided. */
-  view: TaskView | undefined;
-  /** What the turn at hand changes. */
-  change: Change | undefined;
-  readonly ready: ReadyItem[] = [];
-  readonly runs: ActiveRun[] = [];
+  draft: Draft | undefined;
+  /** Ready and in their lanes. */
+  ready: ActiveRun[] = [];
+  runs: ActiveRun[] = [];
+  /** The turn at hand changes it. */
+  changing = false;
 
-  constructor(id: string, view: TaskView | undefined) {
+  // How the turn at hand found it.
+  isNew = false;
+  stateBefore: TaskState = 'active';
+  priorityBefore = 0;
+  revisionBefore = 0;
+  /** The occurrence that came due in this turn: timing has let it go. */
+  admittedId: string | undefined;
+
+  constructor(id: string) {
     this.id = id;
-    this.view = view;
+  }
+
+  /** As read from the store. */
+  is(view: TaskView | undefined): void {
+    this.draft = view && new Draft(view.task, view.live, UNDECIDED, true);
   }
 
   find(occurrenceId: string): OccurrenceRecord | undefined {
-    const live = this.view?.live;
-    if (live !== undefined) {
-      for (const occurrence of live) if (occurrence.id === occurrenceId) return occurrence;
-    }
-    return undefined;
+    return this.draft?.find(occurrenceId);
   }
+
+  /**
+   * Lets `decide` judge the event on the task as it stands in this turn.
+   * @returns false when there was nothing to do
+   * @throws what `decide` throws; nothing is changed then
+   */
+  decide(event: CoreEvent, facts: Facts): boolean {
+    const { draft } = this;
+    if (draft === undefined) {
+      this.isNew = true;
+      this.revisionBefore = 0;
+      this.draft = draftOf(undefined, event, facts, true);
+      return true;
+    }
+    if (!this.changing) {
+      const { state, priority, revision } = draft.task;
+      this.isNew = false;
+      this.stateBefore = state;
+      this.priorityBefore = priority;
+      this.revisionBefore = revision;
+      this.admittedId = undefined;
+      draft.begin(facts);
+    } else draft.facts = facts;
+    const { moves } = draft;
+    try {
+      return decideOn(draft, event);
+    } catch (error) {
+      assert(draft.moves === moves, 'an event that is refused changes nothing');
+      throw error;
+    }
+  }
+
+  /** What this turn has changed. A record is changed once a turn, so the revision before is one less. */
+  unit(): Unit {
+    const { id: taskId } = this;
+    const draft = this.draft as Draft;
+    if (draft.remove) return { taskId, remove: { revision: this.revisionBefore } };
+    const { attempts, changed } = draft;
+    const occurrences =
+      changed.length === 1 ? [guarded(changed[0] as OccurrenceRecord)] : changed.map(guarded);
+    return draft.taskChanged
+      ? { taskId, task: guarded(draft.task), occurrences, attempts }
+      : { taskId, occurrences, attempts };
+  }
+}
+
+function guarded<T extends { readonly revision: number }>(record: T): Guarded<T> {
+  return { record, expected: record.revision - 1 };
 }
 
 export class WorkingSet {
   readonly #tasks = new Map<string, ActiveTask>();
+  /** Those whose records are not what the store has. */
+  readonly #stale = new Set<ActiveTask>();
   readonly #session: StoreSession;
   readonly #keptMax: number;
 
@@ -57,7 +116,7 @@ export class WorkingSet {
 
   /** A task about to be created. */
   add(id: string): ActiveTask {
-    const active = new ActiveTask(id, undefined);
+    const active = new ActiveTask(id);
     this.#tasks.set(id, active);
     return active;
   }
@@ -66,20 +125,31 @@ export class WorkingSet {
   async load(ids: readonly string[]): Promise<void> {
     const missing: string[] = [];
     for (const id of ids) if (!this.#tasks.has(id)) missing.push(id);
-    if (missing.length > 0) await this.refresh(missing);
+    if (missing.length > 0) await this.#read(missing);
   }
 
-  /** Reads the tasks, also those that are here. */
+  /** Reads the tasks, also those that are here, and all that are stale. */
   async refresh(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return;
+    if (ids.length === 0 && this.#stale.size === 0) return;
+    const stale = Array.from(this.#stale, (active) => active.id);
+    this.#stale.clear();
+    await this.#read(stale.length === 0 ? ids : [...new Set([...stale, ...ids])]);
+  }
+
+  async #read(ids: readonly string[]): Promise<void> {
     const views = await this.#session.views(ids);
-    for (const [index, view] of views.entries()) {
-      const id = ids[index] as string;
-      if (view === undefined) continue;
+    for (let i = 0; i < ids.length; i++) {
+      const id = ids[i] as string;
+      const view = views[i];
       const known = this.#tasks.get(id);
-      if (known === undefined) this.#tasks.set(id, new ActiveTask(id, view));
-      else known.view = view;
+      if (known !== undefined) known.is(view);
+      else if (view !== undefined) this.add(id).is(view);
     }
+  }
+
+  /** Its records are not what was believed: they are read again before anything more is decided on it. */
+  setStale(active: ActiveTask): void {
+    this.#stale.add(active);
   }
 
   /**
@@ -87,13 +157,14 @@ export class WorkingSet {
    * it need not be read again in the next turn.
    */
   release(active: ActiveTask, dueAtOnce: boolean): void {
-    if (active.ready.length > 0 || active.runs.length > 0 || active.change !== undefined) return;
+    if (active.ready.length > 0 || active.runs.length > 0 || active.changing) return;
     if (dueAtOnce && this.#tasks.size <= this.#keptMax) return;
-    this.#tasks.delete(active.id);
+    this.forget(active);
   }
 
-  /** Its records are not what was believed: read it again when it is next needed. */
   forget(active: ActiveTask): void {
-    if (this.#tasks.get(active.id) === active) this.#tasks.delete(active.id);
+    if (this.#tasks.get(active.id) !== active) return;
+    this.#tasks.delete(active.id);
+    this.#stale.delete(active);
   }
 }

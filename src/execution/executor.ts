@@ -3,7 +3,8 @@
  * tasks; it starts handlers, aborts them, ends threads, and reports. Reports come in any order across
  * runs, in order within one, and never from inside a call to the executor (so the engine only enqueues them).
  *
- * Life of a run: start → (entered → progress* → succeeded | failed) | returned | lost.
+ * Life of a run: start → (entered → progress* → succeeded | failed) | returned | lost; a short one's entry may be
+ * reported with its end (`enteredAtMs`).
  * 1. Every started run is reported at its end exactly once: succeeded, failed, returned or lost.
  * 2. `returned`: the handler was not entered and will not be. `lost`: its thread is gone.
  * 3. A run that was taken back or lost never enters afterwards, and nothing more is reported of it.
@@ -66,12 +67,23 @@ export interface Run {
   readonly alone: boolean;
 }
 
+/** One that was entered and ended within one report: its entry was not reported apart. */
+interface EnteredBefore {
+  enteredAtMs?: number | undefined;
+  workerId?: string | undefined;
+}
+
 export type Report =
   /** The handler was entered at `atMs` (wall clock). */
   | { kind: 'entered'; runId: number; atMs: number; workerId: string }
   | { kind: 'progress'; runId: number; progress: Uint8Array | undefined }
-  | { kind: 'succeeded'; runId: number; atMs: number; result: Uint8Array | undefined }
-  | {
+  | (EnteredBefore & {
+      kind: 'succeeded';
+      runId: number;
+      atMs: number;
+      result: Uint8Array | undefined;
+    })
+  | (EnteredBefore & {
       kind: 'failed';
       runId: number;
       atMs: number;
@@ -80,7 +92,7 @@ export type Report =
       unrecoverable: boolean;
       /** From RetryAfterError. */
       retryAfterMs: number | undefined;
-    }
+    })
   | { kind: 'returned'; runId: number }
   | {
       kind: 'lost';
@@ -115,5 +127,7 @@ export interface ExecutorHost {
 export interface PayloadCodec {
   /** @throws PayloadNotSerializableError, PayloadTooLargeError */
   encode(value: unknown, what: string): Uint8Array;
+  /** What `decode` makes of `bytes`, which `encode` made of the value just now. */
+  copy(value: unknown, bytes: Uint8Array): unknown;
   decode(bytes: Uint8Array): unknown;
 }

@@ -5,10 +5,13 @@
  *              │           └─ end() ─→ zombie: reported lost, slot freed, its late end is dropped
  *              └─ recall() ─→ returned
  *
- * 1. `entered + queued ≤ slots`; zombies hold no slot, but with as many of them as slots nothing starts.
+ * 1. `entered ≤ slots`; zombies hold no slot, but with as many of them as slots nothing starts. Handlers that end
+ *    before they return, within a millisecond for all of them, are taken ahead beyond the slots; one that does not
+ *    find a slot after all is returned at once.
  * 2. Reports leave in one batch a microtask, never from inside a call. An empty batch says that capacity is back.
  */
 import type { Clock } from '../clock/clock.js';
+import { realNowMs } from '../clock/real-time.js';
 import { type AbortReason, UnknownHandlerError } from '../core/errors.js';
 import type { Duration } from '../core/units.js';
 import { RunContext, type Surroundings } from './context.js';
@@ -23,6 +26,10 @@ export interface InProcessOptions {
   readonly slots: number;
 }
 
+/** Handlers taken ahead at most, and the time that they may take together. */
+const AHEAD_MAX = 1024;
+const AHEAD_MS = 1;
+
 class Entered {
   readonly ctx: RunContext;
   /** Calls of ctx.sleep that have not ended. */
@@ -31,8 +38,12 @@ class Entered {
   uncounted = false;
   state: 'running' | 'zombie' | 'ended' = 'running';
 
-  constructor(ctx: RunContext) {
+  /** When, as long as that has not been told. */
+  enteredAtMs: number | undefined;
+
+  constructor(ctx: RunContext, enteredAtMs: number) {
     this.ctx = ctx;
+    this.enteredAtMs = enteredAtMs;
   }
 }
 
@@ -43,6 +54,8 @@ export class InProcessExecutor implements Executor {
   readonly #surroundings = new InProcessSurroundings(this);
   #host: ExecutorHost | undefined;
   readonly #queue: Run[] = [];
+  /** Runs before this one were taken from the queue. */
+  #head = 0;
   readonly #entered = new Map<number, Entered>();
   #zombies = 0;
   /** Nothing starts until a zombie ends; logged once. */
@@ -50,6 +63,8 @@ export class InProcessExecutor implements Executor {
   #unsettled = 0;
   /** All pending calls of ctx.sleep, which the clock counts as sleepers too. */
   #sleeps = 0;
+  /** From entry to end of those handlers that end before they return: ms, an average that follows. */
+  #serviceMs = Number.POSITIVE_INFINITY;
   #reports: Report[] = [];
   #flushQueued = false;
   #closed = false;
@@ -73,7 +88,12 @@ export class InProcessExecutor implements Executor {
 
   capacity(): number {
     if (this.#closed || this.#zombies >= this.slots) return 0;
-    return Math.max(0, this.slots - this.#entered.size - this.#queue.length);
+    const ahead = Math.min(AHEAD_MAX, Math.floor(AHEAD_MS / this.#serviceMs));
+    return Math.max(0, this.slots + ahead - this.#entered.size - this.#queued);
+  }
+
+  get #queued(): number {
+    return this.#queue.length - this.#head;
   }
 
   start(runs: readonly Run[]): void {
@@ -84,19 +104,40 @@ export class InProcessExecutor implements Executor {
   #queueFlush(): void {
     if (this.#flushQueued) return;
     this.#flushQueued = true;
-    queueMicrotask(() => this.#flush());
+    void FLUSH.then(this.#flush);
   }
 
   /** Enters what is queued, then reports. A handler may call back: `recall` empties the queue at once. */
-  #flush(): void {
-    for (let run = this.#queue.shift(); run !== undefined; run = this.#queue.shift()) {
-      if (this.#closed || this.#zombies >= this.slots) this.#return(run);
-      else this.#enter(run);
+  readonly #flush = (): void => {
+    const queue = this.#queue;
+    const beganMs = realNowMs();
+    const entered = this.#entered.size;
+    let count = 0;
+    for (; this.#head < queue.length; count++) {
+      const run = queue[this.#head++] as Run;
+      if (this.#mayEnter) this.#enter(run);
+      else this.#return(run);
     }
+    queue.length = 0;
+    this.#head = 0;
+    if (count > 0) this.#noteService((realNowMs() - beganMs) / count, this.#entered.size - entered);
     this.#flushQueued = false;
     const reports = this.#reports;
     this.#reports = [];
     this.#host?.report(reports);
+  };
+
+  get #mayEnter(): boolean {
+    return !this.#closed && this.#zombies < this.slots && this.#entered.size < this.slots;
+  }
+
+  /** One handler that goes on after it has returned, and nothing is taken ahead until others have shown to be short. */
+  #noteService(ms: number, left: number): void {
+    const before = this.#serviceMs;
+    // Under a clock that is driven by hand nothing may depend on how fast the machine is.
+    const isVirtual = this.#host?.clock.attach !== undefined;
+    if (left > 0 || isVirtual) this.#serviceMs = Number.POSITIVE_INFINITY;
+    else this.#serviceMs = before === Number.POSITIVE_INFINITY ? ms : before + (ms - before) / 8;
   }
 
   #return(run: Run): void {
@@ -106,14 +147,8 @@ export class InProcessExecutor implements Executor {
   #enter(run: Run): void {
     const host = this.#host as ExecutorHost;
     const { runId } = run;
-    this.#reports.push({
-      kind: 'entered',
-      runId,
-      atMs: host.clock.now(),
-      workerId: MAIN_WORKER_ID,
-    });
     const ctx = new RunContext(run, this.#surroundings);
-    const entered = new Entered(ctx);
+    const entered = new Entered(ctx, host.clock.now());
     this.#entered.set(runId, entered);
     this.#unsettled++;
     try {
@@ -125,6 +160,7 @@ export class InProcessExecutor implements Executor {
       }
       const result: unknown = handler(host.codec.decode(run.payload), ctx);
       if (isThenable(result)) {
+        this.#tellEntry(runId, entered);
         Promise.resolve(result).then(
           (value) => this.#succeed(runId, entered, value),
           (error) => this.#fail(runId, entered, error),
@@ -137,6 +173,15 @@ export class InProcessExecutor implements Executor {
     }
   }
 
+  /** Before anything else is told of the run; the entry of one that ends at once is told with its end. */
+  #tellEntry(runId: number, entered: Entered): void {
+    const { enteredAtMs: atMs } = entered;
+    if (atMs === undefined) return;
+    entered.enteredAtMs = undefined;
+    this.#reports.push({ kind: 'entered', runId, atMs, workerId: MAIN_WORKER_ID });
+    this.#queueFlush();
+  }
+
   #succeed(runId: number, entered: Entered, value: unknown): void {
     const host = this.#host as ExecutorHost;
     let result: Uint8Array | undefined;
@@ -147,13 +192,18 @@ export class InProcessExecutor implements Executor {
       return;
     }
     if (!this.#settle(runId, entered)) return;
-    this.#report({ kind: 'succeeded', runId, atMs: host.clock.now(), result });
+    const { enteredAtMs } = entered;
+    const atMs = host.clock.now();
+    const workerId = MAIN_WORKER_ID;
+    this.#report({ kind: 'succeeded', runId, enteredAtMs, workerId, atMs, result });
   }
 
   #fail(runId: number, entered: Entered, thrown: unknown): void {
     if (!this.#settle(runId, entered)) return;
+    const { enteredAtMs } = entered;
     const atMs = (this.#host as ExecutorHost).clock.now();
-    this.#report({ kind: 'failed', runId, atMs, ...failureOf(thrown) });
+    const workerId = MAIN_WORKER_ID;
+    this.#report({ kind: 'failed', runId, enteredAtMs, workerId, atMs, ...failureOf(thrown) });
   }
 
   #report(report: Report): void {
@@ -212,6 +262,7 @@ export class InProcessExecutor implements Executor {
   }
 
   #giveUp(runId: number, entered: Entered, blame: 'ended' | 'displaced', why: string): void {
+    this.#tellEntry(runId, entered);
     this.#entered.delete(runId);
     this.#uncount(entered);
     entered.state = 'zombie';
@@ -226,19 +277,20 @@ export class InProcessExecutor implements Executor {
   }
 
   #takeBack(which: (run: Run) => boolean): void {
-    const queue = this.#queue.splice(0);
+    const queue = this.#queue.splice(this.#head);
+    const before = queue.length;
     for (const run of queue) {
       if (which(run)) this.#return(run);
       else this.#queue.push(run);
     }
-    if (this.#queue.length < queue.length) this.#queueFlush();
+    if (this.#queued < before) this.#queueFlush();
   }
 
   /** Handlers that sleep on the clock itself, not by ctx.sleep, are known by the clock's own count alone. */
   unsettledHandlers(): number {
     const clock = this.#host?.clock as (Clock & { readonly sleepers?: number }) | undefined;
     const sleepers = Math.max(0, (clock?.sleepers ?? 0) - this.#sleeps);
-    return Math.max(0, this.#unsettled - sleepers) + this.#queue.length;
+    return Math.max(0, this.#unsettled - sleepers) + this.#queued;
   }
 
   giveUpOnHandlers(): void {
@@ -264,7 +316,9 @@ export class InProcessExecutor implements Executor {
     const host = this.#host as ExecutorHost;
     const bytes = progress === undefined ? undefined : host.codec.encode(progress, 'progress');
     const { runId } = ctx.run;
-    if (this.#entered.get(runId)?.ctx !== ctx) return;
+    const entered = this.#entered.get(runId);
+    if (entered?.ctx !== ctx) return;
+    this.#tellEntry(runId, entered);
     this.#report({ kind: 'progress', runId, progress: bytes });
   }
 
@@ -280,6 +334,9 @@ export class InProcessExecutor implements Executor {
     await Promise.resolve();
   }
 }
+
+/** Resolved: `queueMicrotask` makes an async resource each time. */
+const FLUSH = Promise.resolve();
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   if (typeof value !== 'object' && typeof value !== 'function') return false;

@@ -98,9 +98,18 @@ export class TinyHost implements ExecutorHost {
         this.#end(known, report);
         return;
       default:
+        if (report.enteredAtMs !== undefined) this.#enteredAtEnd(known, report);
         check(known.entered !== undefined, `${kind} without having entered`);
         this.#end(known, report);
     }
+  }
+
+  #enteredAtEnd(known: Known, report: Extract<Report, { kind: 'succeeded' | 'failed' }>): void {
+    const { runId, enteredAtMs, workerId } = report;
+    check(known.entered === undefined, 'entered twice');
+    check(typeof workerId === 'string', 'an entry names its worker');
+    const atMs = enteredAtMs as number;
+    known.entered = { kind: 'entered', runId, atMs, workerId: workerId as string };
   }
 
   #end(known: Known, report: Ended): void {

@@ -189,16 +189,32 @@ export class PoolThread {
     succeeded: (runId, enteredAtMs, atMs, result) => {
       const record = this.#runs.get(runId);
       if (record === undefined) return;
-      this.#entered(record, enteredAtMs ?? atMs);
+      const entry = this.#entryOf(record, enteredAtMs ?? atMs);
       this.#forget(record);
-      this.#owner.report({ kind: 'succeeded', runId, atMs: this.#time(atMs), result });
+      const { workerId } = this;
+      this.#owner.report({
+        kind: 'succeeded',
+        runId,
+        enteredAtMs: entry,
+        workerId,
+        atMs: this.#time(atMs),
+        result,
+      });
     },
     failed: (runId, enteredAtMs, atMs, failure) => {
       const record = this.#runs.get(runId);
       if (record === undefined) return;
-      this.#entered(record, enteredAtMs ?? atMs);
+      const entry = this.#entryOf(record, enteredAtMs ?? atMs);
       this.#forget(record);
-      this.#owner.report({ kind: 'failed', runId, atMs: this.#time(atMs), ...failure });
+      const { workerId } = this;
+      this.#owner.report({
+        kind: 'failed',
+        runId,
+        enteredAtMs: entry,
+        workerId,
+        atMs: this.#time(atMs),
+        ...failure,
+      });
     },
     progress: (runId, progress) => {
       if (this.#runs.has(runId)) this.#owner.report({ kind: 'progress', runId, progress });
@@ -225,6 +241,14 @@ export class PoolThread {
     const { runId } = record.run;
     const { workerId } = this;
     this.#owner.report({ kind: 'entered', runId, atMs: this.#time(atMs), workerId });
+  }
+
+  /** When it entered, if that has not been reported: then it is reported with its end. */
+  #entryOf(record: SentRecord, atMs: number): number | undefined {
+    if (record.entered) return undefined;
+    record.entered = true;
+    this.#awaited--;
+    return this.#time(atMs);
   }
 
   #forget(record: SentRecord): void {
