@@ -1,5 +1,14 @@
-/** Units: their guards, judged over all commits given before, and the changes that they make when all guards hold. */
-import { isTerminal, type OccurrenceRecord, type TaskRecord } from '../../core/model.js';
+/**
+ * Units: their guards, judged over all commits given before, and the changes that they make when all guards hold.
+ * Records are copied on their way in and out: the engine writes to its own in place.
+ */
+import {
+  copyOfOccurrence,
+  copyOfTask,
+  isTerminal,
+  type OccurrenceRecord,
+  type TaskRecord,
+} from '../../core/model.js';
 import type { Guarded, Refusal, Unit } from '../store.js';
 import { type Counts, countedAs } from './counts.js';
 import type { CommitContext } from './due/commit-context.js';
@@ -173,7 +182,7 @@ export class Applier {
       const wasOpen = !hasEnded(row.task);
       if (wasOpen) counts.add(row.task.tenant, 'openTasks', -1);
       if (!hasEnded(record)) counts.add(record.tenant, 'openTasks', 1);
-      row.task = record;
+      row.task = copyOfTask(record);
       return row;
     }
     if (!hasEnded(record)) counts.add(record.tenant, 'openTasks', 1);
@@ -183,7 +192,7 @@ export class Applier {
     }
     return {
       id: record.id,
-      task: record,
+      task: copyOfTask(record),
       occurrences: [],
       nextSerial: 1,
       history: 0,
@@ -219,7 +228,13 @@ export class Applier {
     taskBefore: TaskRecord | undefined,
     context: CommitContext,
   ): StoredOccurrence {
-    const stored = { record, serial: row.nextSerial, attempts: 0, dead: 0, place: 0 };
+    const stored = {
+      record: copyOfOccurrence(record),
+      serial: row.nextSerial,
+      attempts: 0,
+      dead: 0,
+      place: 0,
+    };
     row.nextSerial += 1;
     row.occurrences.push(stored);
     this.#count(row, stored, undefined, context);
@@ -236,7 +251,7 @@ export class Applier {
   ): StoredOccurrence {
     const { records, due } = this.#parts;
     const before = stored.record;
-    stored.record = record;
+    stored.record = copyOfOccurrence(record);
     this.#count(row, stored, before, context);
     if (!row.occurrences.includes(stored)) {
       if (isTerminal(record.state)) {

@@ -1,6 +1,8 @@
 /** What a session reads: what is visible, in one go, a bounded number of records a call. */
 import {
   type AttemptRecord,
+  copyOfOccurrence,
+  copyOfTask,
   isTerminal,
   type OccurrenceRecord,
   parseOccurrenceId,
@@ -34,7 +36,8 @@ export class Queries {
   }
 
   occurrence(occurrenceId: string): OccurrenceRecord | undefined {
-    return this.#locate(occurrenceId)?.stored.record;
+    const record = this.#locate(occurrenceId)?.stored.record;
+    return record && copyOfOccurrence(record);
   }
 
   attempts(occurrenceId: string): readonly AttemptRecord[] {
@@ -135,8 +138,10 @@ export class Queries {
 
 function viewOf({ task, occurrences }: Row): TaskView {
   const live: OccurrenceRecord[] = [];
-  for (const { record } of occurrences) if (!isTerminal(record.state)) live.push(record);
-  return { task, live };
+  for (const { record } of occurrences) {
+    if (!isTerminal(record.state)) live.push(copyOfOccurrence(record));
+  }
+  return { task: copyOfTask(task), live };
 }
 
 function entryOf({ task }: Row, record: OccurrenceRecord): LiveEntry {
