@@ -94,7 +94,7 @@ export class Loop {
 
   /** The paragraph: read the clock, take what happened and what is due, decide, commit, apply, dispatch. */
   async #turn(): Promise<void> {
-    const { clock, dispatch, pruning } = this.#parts;
+    const { clock, dispatch, pruning, loader } = this.#parts;
     const nowMs = await this.#readClock();
     const batch = new Batch(this.#facts(nowMs), clock.monotonic());
     dispatch?.enforce(batch.monotonicMs);
@@ -109,6 +109,7 @@ export class Loop {
     this.#apply.settleWhenDurable(batch, commit);
     dispatch?.start(nowMs, batch.monotonicMs);
     await pruning.prune(nowMs);
+    if (this.#executes()) await loader?.load(nowMs);
     this.#inHand = [];
   }
 
@@ -328,19 +329,21 @@ export class Loop {
   }
 
   #hasMoreWork(): boolean {
-    const { clock, inbox, timing } = this.#parts;
+    const { clock, inbox, timing, loader } = this.#parts;
     if (!inbox.isEmpty) return true;
     if (!this.#executes()) return false;
+    if (loader?.hasMore) return true;
     return timing !== undefined && (timing.isDue(clock.now()) || timing.canAdmit());
   }
 
   /** One alarm for everything that time alone can bring about. */
   #sleepUntilNextExpiry(): void {
-    const { clock, timing, dispatch, ready, pruning } = this.#parts;
+    const { clock, timing, dispatch, ready, pruning, loader } = this.#parts;
     this.#disarm?.();
     const executes = this.#executes();
     this.#armedWallMs = Math.min(
       executes && timing !== undefined ? timing.nextWakeMs : Number.POSITIVE_INFINITY,
+      executes && loader !== undefined ? loader.nextAtMs : Number.POSITIVE_INFINITY,
       pruning.nextAtMs,
     );
     // Without a free slot no token helps: the end of a run wakes the loop.

@@ -59,6 +59,12 @@ export interface StoreSession {
   /** True while a commit waits for time to pass on the injected clock (tests): a virtual clock may move on. */
   readonly waitsForClock: boolean;
 
+  /**
+   * Where it is there, the store knows what is due when, and the engine keeps only what is near in memory. Otherwise the
+   * engine reads all that lives at start (`scanLive`).
+   */
+  readonly due?: DueWindow;
+
   commit(units: readonly Unit[]): Commit;
 
   /**
@@ -75,7 +81,7 @@ export interface StoreSession {
   /** Ended attempts other than the newest (AttemptRecord), oldest first. */
   attempts(occurrenceId: string): Promise<readonly AttemptRecord[]>;
 
-  /** In creation order. Looks at a bounded number of records, so a page may be short, even empty, with a cursor. */
+  /** In creation order, which is that of ids. Looks at a bounded number of records, so a page may be short, even empty, with a cursor. */
   listTasks(query: TaskQuery): Promise<Page<TaskView>>;
   /** Newest first. */
   listOccurrences(taskId: string, query: PageQuery): Promise<Page<OccurrenceRecord>>;
@@ -184,6 +190,32 @@ export interface LiveEntry {
   readonly state: OccurrenceRecord['state'];
   /** Held by a pause (runs triggered during it excepted), or waits for a sibling: it must not be timed. */
   readonly held: boolean;
+}
+
+/**
+ * The near window over a store's due index. An occurrence that waits for its time is near when it is due before the
+ * watermark, or was given by `load`. What a commit makes pending with a due time before the watermark as it stands
+ * once the commit is visible is timed by the engine itself; all else is given by `load`, at least once, in time.
+ */
+export interface DueWindow {
+  /** Wall clock ms; never goes back. */
+  readonly watermarkMs: number;
+  /**
+   * The next step of what comes near, of at most some 1,000 entries; `room` more may be near. To be called with no
+   * commit of the caller's under way, and again at once while `more`, otherwise at `nextAtMs` (wall clock ms, Infinity:
+   * never) or when something was committed. What it gives may have changed since it was due to be given: then it means nothing.
+   */
+  load(nowMs: number, room: number): Promise<DueStep>;
+  /** When the first of those that are not near is due, or not long before; undefined when all are near. */
+  earliestMs(): number | undefined;
+  /** Tasks with an occurrence that was recorded as running when the store was opened. */
+  runningTasks(): readonly string[];
+}
+
+export interface DueStep {
+  readonly entries: readonly LiveEntry[];
+  readonly more: boolean;
+  readonly nextAtMs: number;
 }
 
 /** Occurrences by state, disjoint. Pending: scheduled and in retry-wait. Dead letters: not redriven. */
