@@ -14,10 +14,9 @@ import type { ActiveRun } from './runs.js';
 const UNDECIDED: Facts = { nowMs: 0, awayUntilMs: 0, latestVersion: () => undefined };
 
 /** A task at hand. Its records are ours, and written to in place: what the store has is read again after a failure. */
-export class ActiveTask implements Placed {
+export class ActiveTask {
   readonly id: string;
-  /** The store's note. */
-  place = 0;
+  readonly at: Placed = { place: 0 };
   /** As last decided; what is visible once the turn's commit is. Undefined before `create` was decided. */
   draft: Draft | undefined;
   /** Ready and in their lanes. */
@@ -40,7 +39,7 @@ export class ActiveTask implements Placed {
 
   /** As read from the store. */
   is(view: TaskView | undefined, place = 0): void {
-    this.place = place;
+    this.at.place = place;
     this.draft = view && new Draft(view.task, view.live, UNDECIDED, true);
   }
 
@@ -83,13 +82,13 @@ export class ActiveTask implements Placed {
   unit(): Unit {
     const { id: taskId } = this;
     const draft = this.draft as Draft;
-    if (draft.remove) return { taskId, at: this, remove: { revision: this.revisionBefore } };
+    if (draft.remove) return { taskId, at: this.at, remove: { revision: this.revisionBefore } };
     const { attempts, changed } = draft;
     const occurrences =
       changed.length === 1 ? [guarded(changed[0] as OccurrenceRecord)] : changed.map(guarded);
     return draft.taskChanged
-      ? { taskId, at: this, task: guarded(draft.task), occurrences, attempts }
-      : { taskId, at: this, occurrences, attempts };
+      ? { taskId, at: this.at, task: guarded(draft.task), occurrences, attempts }
+      : { taskId, at: this.at, occurrences, attempts };
   }
 }
 
