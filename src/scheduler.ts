@@ -16,7 +16,7 @@ import { scheduleKey } from './core/schedule.js';
 import { type TaskStatus, taskStatus } from './core/status.js';
 import { type Duration, parseDurationMs } from './core/units.js';
 import { Creation } from './creation.js';
-import { Engine, type ShutdownResult } from './engine/engine.js';
+import { Engine, type EngineOptions, type ShutdownResult } from './engine/engine.js';
 import type { Outcome } from './engine/job.js';
 import { limitsSetting, pauseSetting, type Scope } from './engine/scopes.js';
 import type { Executor } from './execution/executor.js';
@@ -114,6 +114,16 @@ interface Wiring {
   readonly values: Values;
 }
 
+/** @internal What the simulator puts in the place of ours: workers that die on demand, wheels that are there at once. */
+export interface OwnParts {
+  /** Undefined for a producer. */
+  readonly executor: Executor | undefined;
+  readonly makeWheel?: EngineOptions['makeWheel'];
+}
+
+/** @internal As `Scheduler.open`. */
+export let openWith: (options: OpenOptions, parts: OwnParts) => Promise<Scheduler>;
+
 /**
  * A scheduler of one process. Everything but execution works from `open` on; `start` begins execution.
  * Every promise of a change resolves when the change is durable.
@@ -136,12 +146,20 @@ export class Scheduler<H extends object = HandlerMap> {
   static open<H extends HandlerMap>(options: OpenOptions & { handlers: H }): Promise<Scheduler<H>>;
   static async open(given: unknown): Promise<Scheduler> {
     const options = resolveOptions(given);
+    return Scheduler.#open(options, { executor: await executorOf(options) });
+  }
+
+  static {
+    openWith = (given, parts) => Scheduler.#open(resolveOptions(given), parts);
+  }
+
+  static async #open(options: ResolvedOptions, parts: OwnParts): Promise<Scheduler> {
+    const { executor } = parts;
     const values = new Values(options.maxPayloadBytes, options.payloadCodec);
-    const executor = await executorOf(options);
     const { clock, retention } = options;
     const session = await options.store.open({ clock, retention });
     try {
-      return await Scheduler.#wire(options, values, executor, session);
+      return await Scheduler.#wire(options, values, parts, session);
     } catch (error) {
       await executor?.close();
       await session.close();
@@ -152,7 +170,7 @@ export class Scheduler<H extends object = HandlerMap> {
   static async #wire(
     options: ResolvedOptions,
     values: Values,
-    executor: Executor | undefined,
+    { executor, makeWheel }: OwnParts,
     session: StoreSession,
   ): Promise<Scheduler> {
     const { clock, logger } = options;
@@ -186,6 +204,7 @@ export class Scheduler<H extends object = HandlerMap> {
       leaseDurationMs: options.leaseDurationMs,
       timeoutGraceMs: options.timeoutGraceMs,
       values,
+      makeWheel,
       onFailure: (error) => {
         const failure =
           error instanceof StoreUnavailableError

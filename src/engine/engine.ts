@@ -39,6 +39,8 @@ export interface EngineOptions {
   readonly leaseDurationMs: number;
   readonly timeoutGraceMs: number;
   readonly values: StoredValues;
+  /** Absent: `TimerWheel.create`. */
+  readonly makeWheel?: ((startTick: number) => Promise<TimerWheel>) | undefined;
   readonly onFailure: (error: Error) => void;
 }
 
@@ -213,6 +215,7 @@ export class Engine implements ClockParticipant {
       latestVersion: parts.latestVersion,
       onUnsealed: (error, occurrenceId) =>
         this.#options.log.error({ err: error, occurrenceId }, 'progress could not be stored'),
+      onRefused: (error) => this.#options.log.warn({ code: error.code }, error.message),
       onEntered: (latenessMs, ordinary) => {
         // The histogram starts at 1.
         if (ordinary) this.#lateness.record(latenessMs + 1);
@@ -221,7 +224,7 @@ export class Engine implements ClockParticipant {
     const near = new NearTable();
     const timing = await Timing.create(
       {
-        makeWheel: (startTick) => TimerWheel.create({ startTick }),
+        makeWheel: this.#options.makeWheel ?? ((startTick) => TimerWheel.create({ startTick })),
         near,
         backlog: new Backlog(near),
         lanes: new LaneTable(),

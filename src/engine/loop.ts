@@ -95,9 +95,11 @@ export class Loop {
     const { clock, dispatch, pruning } = this.#parts;
     const nowMs = await this.#readClock();
     const batch = new Batch(this.#facts(nowMs), clock.monotonic());
-    dispatch?.enforce(batch.monotonicMs);
+    dispatch?.noticeAway(batch.monotonicMs);
     const reloads = await this.#reload();
     await this.#decideReports(batch);
+    // After the reports: an end that is here already came before the deadline is judged.
+    dispatch?.enforce(batch.monotonicMs);
     await this.#decideJobs(batch);
     this.#placeReloaded(batch, reloads);
     await this.#decideDue(batch);
@@ -155,8 +157,10 @@ export class Loop {
     }
     if (dispatch === undefined) return;
     for (const report of inbox.takeReports()) this.#decideReport(batch, report);
-    const renewals = dispatch.renewals(batch.facts.nowMs, batch.monotonicMs);
-    for (const [run, event] of renewals) this.#decideAttempt(batch, run.active, event);
+    for (const [run, event] of dispatch.leaseEvents(batch.facts.nowMs, batch.monotonicMs)) {
+      this.#decideAttempt(batch, run.active, event);
+      if (run.ended) this.#parts.onRunReport(run, event);
+    }
   }
 
   #decideReport(batch: Batch, report: Report): void {
