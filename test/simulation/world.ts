@@ -46,6 +46,7 @@ const THREADS = 2;
 const SLOTS_A_THREAD = 2;
 /** The whole store is read, and all counters recounted, after so many steps. */
 const ALL_EVERY = 40;
+const FULL_RETRY_MS = 1100;
 /** Bytes that end so cannot be read back: which ones do follows from the number of the call. */
 const BAD_BYTE = 3;
 
@@ -97,7 +98,7 @@ export class World implements StoreObserver, ExecutorObserver {
   #life = 0;
   #alive = false;
   #calm = false;
-  #fullUntilMs = 0;
+  #fullUntilMs = Number.NEGATIVE_INFINITY;
   #slowUntilMs = 0;
   /** Die at this boundary of this many more commits. */
   #deathAt: { boundary: Boundary; left: number } | undefined;
@@ -130,9 +131,11 @@ export class World implements StoreObserver, ExecutorObserver {
       this.#oracle.fairness.weights.set(tenant, weight);
     }
     const { paused } = this.#oracle.shadow;
-    // Of the handlers, only this one has neither limits nor versions.
+    // Of the handlers, only this one has neither limits nor versions. What a full disk refused is tried again a second
+    // later, and others go first meanwhile.
     this.#oracle.fairness.isOpen = (tenant, handler) =>
       handler === 'mail' &&
+      this.#clock.monotonic() > this.#fullUntilMs + FULL_RETRY_MS &&
       !paused.has(`paused:tenant:${tenant}`) &&
       !paused.has(`paused:handler:${handler}`);
   }

@@ -189,14 +189,14 @@ export class Oracle {
     if (crashes > most.crashes)
       this.fault(`16 ${crashes} crashes of ${id}, allowed ${most.crashes}`);
     const past = this.attempts.past(id);
-    // What a process that died had not stored may come again, once a life.
-    const slack = Math.max(0, this.#life - past.firstLife);
-    if (past.failedReports > most.attempts + slack + 1) {
+    // What a process that died had not stored comes again in the next.
+    const lives = 1 + Math.max(0, this.#life - past.firstLife);
+    if (past.failedReports > most.attempts * lives + 1) {
       this.fault(
         `16 ${past.failedReports} failures of ${id} were reported, allowed ${most.attempts}`,
       );
     }
-    if (past.crashReports > most.crashes + slack) {
+    if (past.crashReports > most.crashes * lives) {
       this.fault(`16 ${id} killed its thread ${past.crashReports} times, allowed ${most.crashes}`);
     }
     if (before !== undefined && crashes > before.crashes) {
