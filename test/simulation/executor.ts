@@ -62,6 +62,7 @@ export class SimExecutor implements Executor {
   #lonely: Run[] = [];
   #host!: ExecutorHost;
   #reports: Report[] = [];
+  #isFlushing = false;
   #dead = false;
   #threadCount = 0;
 
@@ -376,14 +377,29 @@ export class SimExecutor implements Executor {
     }
   }
 
-  #tell(report: Report): void {
+  #tell(given: Report): void {
+    const report = this.#withEntry(given);
     this.#reports.push(report);
-    if (this.#reports.length > 1) return;
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
     queueMicrotask(() => {
+      this.#isFlushing = false;
       const reports = this.#reports;
       this.#reports = [];
       if (!this.#dead) this.#host.report(reports);
     });
+  }
+
+  /** A short run's entry is told with its end, as often as not. */
+  #withEntry(report: Report): Report {
+    if (report.kind !== 'succeeded' && report.kind !== 'failed') return report;
+    const at = this.#reports.findIndex(
+      ({ kind, runId }) => kind === 'entered' && runId === report.runId,
+    );
+    const entry = this.#reports[at];
+    if (entry?.kind !== 'entered' || this.#options.dice.chance(0.5)) return report;
+    this.#reports.splice(at, 1);
+    return { ...report, enteredAtMs: entry.atMs, workerId: entry.workerId };
   }
 
   unsettledHandlers(): number {

@@ -28,8 +28,9 @@ export class Shadow {
   /** In the order given. */
   #pending: Pending[] = [];
 
+  /** Records are the engine's until the commit is visible, and again after: what is kept is a copy. */
   committing(commit: number, units: readonly RawUnit[]): void {
-    this.#pending.push({ commit, units, accepted: undefined });
+    this.#pending.push({ commit, units: units.map(copyOf), accepted: undefined });
   }
 
   unitsOf(commit: number): readonly RawUnit[] {
@@ -93,6 +94,18 @@ export class Shadow {
       }
     }
   }
+}
+
+function copyOf(unit: RawUnit): RawUnit {
+  const copied = <T extends object>({ record, expected }: { record: T; expected: number }) => ({
+    record: { ...record },
+    expected,
+  });
+  return {
+    ...unit,
+    ...(unit.task === undefined ? {} : { task: copied(unit.task) }),
+    ...(unit.occurrences === undefined ? {} : { occurrences: unit.occurrences.map(copied) }),
+  };
 }
 
 /** The unit's guards, judged here once more. Keys are judged elsewhere. */
