@@ -101,6 +101,7 @@ const EVENT_TYPES: readonly (EventType | '*')[] = [
   'leaseExpired',
   'paused',
   'resumed',
+  'repaired',
   '*',
 ];
 

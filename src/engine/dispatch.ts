@@ -207,15 +207,34 @@ export class Dispatch {
 
   /** Its worker was not heard of for a whole lease: whatever it still reports comes too late. */
   #expire(run: ActiveRun, nowMs: number): AttemptEvent {
-    this.runs.remove(run);
-    this.#options.ready.finished(run);
+    this.#drop(run);
     this.#options.executor.end(run.runId);
     if (run.abortWhy === 'timedOut') return this.#timedOut(run, nowMs);
     const { occurrenceId, fencingToken: token } = run;
     if (run.abortWhy === 'shutdown') return { kind: 'released', occurrenceId, token };
-    const message = `its worker was not heard of for a lease of ${this.#options.leaseDurationMs} ms`;
-    const error = this.#options.values.encodeError({ name: 'LeaseLostError', message });
-    const random01 = this.#options.random();
+    return this.leaseEnded(occurrenceId, token);
+  }
+
+  #drop(run: ActiveRun): void {
+    this.runs.remove(run);
+    this.#options.ready.finished(run);
+    if (this.runs.size === 0) this.#leases.disarm();
+  }
+
+  /** Its occurrence does not run under its token: its signal is aborted, and it is not listened to any more. */
+  giveUp(run: ActiveRun): void {
+    this.#drop(run);
+    const { executor } = this.#options;
+    executor.abort(run.runId, 'leaseLost', 'another attempt has taken its place');
+    executor.end(run.runId);
+  }
+
+  /** The lease of a running attempt has run out. */
+  leaseEnded(occurrenceId: string, token: number): AttemptEvent {
+    const { leaseDurationMs, values, random } = this.#options;
+    const message = `its worker was not heard of for a lease of ${leaseDurationMs} ms`;
+    const error = values.encodeError({ name: 'LeaseLostError', message });
+    const random01 = random();
     return { kind: 'crashed', occurrenceId, token, leaseExpired: true, error, random01 };
   }
 
@@ -260,6 +279,7 @@ export class Dispatch {
       }
       default:
         this.runs.remove(run);
+        // Nothing runs: nothing is to be renewed, and nobody woken for it.
         if (this.runs.size === 0) this.#leases.disarm();
         if (report.kind === 'returned') this.#options.ready.undo(run);
         else this.#options.ready.finished(run);

@@ -18,6 +18,7 @@ import { Loop } from './loop.js';
 import { NearTable } from './near-table.js';
 import type { EngineParts } from './parts.js';
 import { Pruning } from './pruning.js';
+import type { Repairs } from './reconcile.js';
 import type { ActiveRun } from './runs.js';
 import { type Limits, Scopes } from './scopes.js';
 import { Timing } from './timing.js';
@@ -392,6 +393,8 @@ export class Engine implements ClockParticipant {
       handlers: boundsOf(bounds.handlers),
       waitingVersions: ready.waitingVersions(),
       zombies: this.#options.executor?.zombies ?? 0,
+      lateReports: dispatch?.lateReports ?? 0,
+      repairs: this.#loop.reconcile.repairs,
       memoryBytes: timing?.memoryBytes ?? 0,
     };
   }
@@ -409,6 +412,8 @@ export interface EngineFigures {
   readonly handlers: Readonly<Record<string, GateBounds>>;
   readonly waitingVersions: ReadonlyMap<string, number>;
   readonly zombies: number;
+  readonly lateReports: number;
+  readonly repairs: Repairs;
   readonly memoryBytes: number;
 }
 

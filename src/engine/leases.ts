@@ -46,7 +46,7 @@ export class Leases {
   }
 
   #armRound(monotonicMs: number): void {
-    this.#roundAtMs = monotonicMs + this.#durationMs / RENEWALS_A_LEASE;
+    this.#roundAtMs = monotonicMs + Math.ceil(this.#durationMs / RENEWALS_A_LEASE);
   }
 
   /** The attempt was claimed, or its worker heard of. @returns the wall clock time until which it has its lease */

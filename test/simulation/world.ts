@@ -499,6 +499,11 @@ export class World implements StoreObserver, ExecutorObserver {
     const stats = await this.#scheduler.stats().catch(() => undefined);
     if (session.underWay > 0 || !this.#alive) return;
     await this.#oracle.checkAll(stats);
+    // The net under the engine catches nothing, or there is a fault in the engine.
+    const { repairs } = stats ?? {};
+    if (repairs !== undefined && Object.values(repairs).some((count) => count > 0)) {
+      this.#oracle.fault(`10 reconciled: ${JSON.stringify(repairs)}`);
+    }
     if (isFull || this.#scheduler.state !== 'running') return;
     this.#oracle.checkRunning((id) => this.#executor.holds(id), this.#executor.held);
   }
