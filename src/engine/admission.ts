@@ -64,6 +64,11 @@ export class Admission {
     );
   }
 
+  /** Some task has not ended. */
+  get hasOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
   /** Nothing is between a caller and the store. */
   get isSettled(): boolean {
     return this.#queuedBytes === 0;

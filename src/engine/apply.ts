@@ -254,7 +254,9 @@ export class Apply {
       wallMs: Number.POSITIVE_INFINITY,
       monotonicMs: clock.monotonic() + FULL_RETRY_MS,
     };
+    inbox.postponed++;
     clock.arm(retryAt, () => {
+      inbox.postponed--;
       for (const active of reloads) inbox.addReload(active.id);
       for (const redo of batch.attemptEvents) inbox.addRedo(redo);
       this.#parts.wake();

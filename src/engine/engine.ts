@@ -69,6 +69,9 @@ export interface ShutdownResult {
   readonly aborted: number;
 }
 
+/** Work that changes nothing: done when all before it is. */
+const NOTHING: Work = { kind: 'settings', settings: [], apply: () => () => {} };
+
 const SCAN_CHUNK = 1000;
 const TWO_32 = 2 ** 32;
 
@@ -160,6 +163,11 @@ export class Engine implements ClockParticipant {
     }
     this.#loop.wake();
     return group.done;
+  }
+
+  /** Resolves when all that was submitted before this call is decided and durable. */
+  async settled(): Promise<void> {
+    await this.submit([NOTHING]);
   }
 
   /** Resolves when everything visible now is durable. */

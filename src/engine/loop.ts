@@ -353,7 +353,7 @@ export class Loop {
     const awaitsToken = executes && dispatch?.hasRoom === true;
     this.#armedMonotonicMs = Math.min(
       dispatch?.nextDeadlineMs ?? Number.POSITIVE_INFINITY,
-      executes ? this.reconcile.nextAtMs : Number.POSITIVE_INFINITY,
+      executes ? this.reconcile.wakeAtMs : Number.POSITIVE_INFINITY,
       awaitsToken ? Math.ceil(ready.nextTokenAt(clock.monotonic())) : Number.POSITIVE_INFINITY,
     );
     this.#disarm = clock.arm(

@@ -54,6 +54,14 @@ export class Reconcile {
     if (this.nextAtMs === Number.POSITIVE_INFINITY) this.nextAtMs = monotonicMs + PASS_EVERY_MS;
   }
 
+  /** To be asked before the loop sleeps. */
+  get wakeAtMs(): number {
+    const { admission, dispatch } = this.#parts;
+    // Every task has ended, and what ended them knows nothing of wheel and lanes.
+    const isOver = !admission.hasOpen && (dispatch?.runs.size ?? 0) === 0;
+    return isOver ? Number.POSITIVE_INFINITY : this.nextAtMs;
+  }
+
   /** To be called at the end of a turn, when all that was decided is applied. */
   async step(nowMs: number, monotonicMs: number): Promise<void> {
     if (monotonicMs < this.nextAtMs) return;
@@ -64,7 +72,7 @@ export class Reconcile {
     }
     this.nextAtMs = monotonicMs + STEP_EVERY_MS;
     // What waits in the inbox is on its way to be put right.
-    if (!inbox.isEmpty) return;
+    if (!inbox.isEmpty || inbox.postponed > 0) return;
     if (this.#cursor === undefined) {
       this.#isDirty = false;
       await this.#checkRuns();
