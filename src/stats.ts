@@ -19,6 +19,7 @@ export interface Stats extends StateCounts {
     readonly maxReady: Bound;
     readonly maxUnflushedBytes: Bound;
     readonly slots: Bound;
+    /** By tenant: `waiting`, `running`, `startsPerSecond`, and `pending` (tasks that have not ended). */
     readonly tenants: Readonly<Record<string, Readonly<Record<string, Bound>>>>;
     readonly handlers: Readonly<Record<string, Readonly<Record<string, Bound>>>>;
   };

@@ -49,6 +49,8 @@ export interface GateStats {
   readonly running: number;
   readonly maxConcurrency: number | undefined;
   readonly maxRatePerSecond: number | undefined;
+  /** Starts that count against the rate now. */
+  readonly recentStarts: number;
   readonly paused: boolean;
 }
 
@@ -530,15 +532,17 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** Current and limit of each tenant and handler known here. O(tenants + handlers). */
   bounds(): { tenants: GateStats[]; handlers: GateStats[] } {
+    const of = (gate: Gate) => statsOf(gate, this.#monotonicMs);
     return {
-      tenants: Array.from(this.#tenants.values(), statsOf),
-      handlers: Array.from(this.#handlers.values(), statsOf),
+      tenants: Array.from(this.#tenants.values(), of),
+      handlers: Array.from(this.#handlers.values(), of),
     };
   }
 }
 
-function statsOf(gate: Gate): GateStats {
+function statsOf(gate: Gate, monotonicMs: number): GateStats {
   const { name, waiting, running, maxRatePerSecond, paused } = gate;
   const maxConcurrency = Number.isFinite(gate.maxConcurrency) ? gate.maxConcurrency : undefined;
-  return { name, waiting, running, maxConcurrency, maxRatePerSecond, paused };
+  const recentStarts = gate.bucket?.missingAt(monotonicMs) ?? 0;
+  return { name, waiting, running, maxConcurrency, maxRatePerSecond, recentStarts, paused };
 }

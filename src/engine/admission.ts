@@ -64,6 +64,11 @@ export class Admission {
     );
   }
 
+  /** Tasks that have not ended, by tenant. */
+  get open(): ReadonlyMap<string, number> {
+    return this.#open;
+  }
+
   /** Some task has not ended. */
   get hasOpen(): boolean {
     return this.#open.size > 0;

@@ -387,6 +387,18 @@ export class Engine implements ClockParticipant {
     return this.#parts.timing?.nextDueMs;
   }
 
+  /** Those with something between due and end, and those whose tasks are counted against a quota. */
+  #tenantBounds(gates: readonly GateStats[]): Record<string, GateBounds> {
+    const { admission, scopes } = this.#parts;
+    const bounds = boundsOf(gates);
+    for (const [tenant, current] of admission.open) {
+      const limit = scopes.limitsOf(tenant).maxPending;
+      if (limit === undefined && bounds[tenant] === undefined) continue;
+      bounds[tenant] = { ...bounds[tenant], pending: { current, limit } };
+    }
+    return bounds;
+  }
+
   get figures(): EngineFigures {
     const { ready, timing, dispatch, admission } = this.#parts;
     const bounds = ready.bounds();
@@ -397,7 +409,7 @@ export class Engine implements ClockParticipant {
       running: dispatch?.runs.size ?? 0,
       unflushedBytes: admission.unflushedBytes,
       slots: this.#options.executor?.slots,
-      tenants: boundsOf(bounds.tenants),
+      tenants: this.#tenantBounds(bounds.tenants),
       handlers: boundsOf(bounds.handlers),
       waitingVersions: ready.waitingVersions(),
       zombies: this.#options.executor?.zombies ?? 0,
@@ -437,6 +449,7 @@ function boundsOf(gates: readonly GateStats[]): Record<string, GateBounds> {
       {
         waiting: { current: gate.waiting, limit: undefined },
         running: { current: gate.running, limit: gate.maxConcurrency },
+        startsPerSecond: { current: gate.recentStarts, limit: gate.maxRatePerSecond },
       },
     ]),
   );

@@ -454,10 +454,19 @@ describe('bookkeeping', () => {
     queue.pauseHandler('bill');
     pushed(queue, 'a', 2);
     queue.take(0, 1);
-    const common = { maxConcurrency: undefined, maxRatePerSecond: undefined, paused: false };
+    const none = { maxConcurrency: undefined, maxRatePerSecond: undefined };
+    const common = { ...none, recentStarts: 0, paused: false };
     expect(queue.bounds()).toEqual({
       tenants: [
-        { ...common, name: 'a', waiting: 1, running: 1, maxConcurrency: 3, maxRatePerSecond: 2 },
+        {
+          ...common,
+          name: 'a',
+          waiting: 1,
+          running: 1,
+          maxConcurrency: 3,
+          maxRatePerSecond: 2,
+          recentStarts: 1,
+        },
       ],
       handlers: [
         { ...common, name: 'bill', waiting: 0, running: 0, paused: true },

@@ -125,8 +125,11 @@ export class Promises {
   }
 
   changed(task: RawTask): void {
-    // One that was paused and has come to its end is paused no more.
-    if (task.state !== 'paused' && task.state !== 'active') this.#gate(task.id).paused = false;
+    if (task.state === 'paused' || task.state === 'active') return;
+    // One that has come to its end is paused no more, also where that came before the answer to a pause.
+    const gate = this.#gate(task.id);
+    gate.paused = false;
+    gate.resumes++;
   }
 
   madeOccurrence(task: RawTask, { id, kind }: RawOccurrence): void {
