@@ -102,15 +102,22 @@ export function touch(count: u32): void {
 @inline
 export function allocate(): usize {
   if (size >= sizeMax) return 0;
-  if (freeDepth == 0) return allocateNew();
-  freeDepth -= 1;
-  const chain = CHAINS_AT + <usize>(freeDepth % FREE_CHAINS) * 4;
-  const record = <usize>load<u32>(chain);
-  store<u32>(chain, nextOf(record));
+  if (freeDepth != 0) {
+    freeDepth -= 1;
+    const chain = CHAINS_AT + <usize>(freeDepth % FREE_CHAINS) * 4;
+    const record = <usize>load<u32>(chain);
+    store<u32>(chain, nextOf(record));
+    size += 1;
+    return record;
+  }
+  const record = bump;
+  if (record == fresh || generationOf(record) == 0) return allocateNew();
+  bump = record + RECORD_BYTES;
   size += 1;
   return record;
 }
 
+/** The next record that is not retired, or else one that was never handed out. */
 function allocateNew(): usize {
   let record = bump;
   while (record < fresh) {
@@ -169,4 +176,12 @@ export function recordOf(handle: f64): usize {
   if (<f64>(<i64>bits) != handle || record >= bump) return 0;
   if (generationOf(record) != bits >> INDEX_BITS) return 0;
   return load<u32>(record, 4) == FREE ? 0 : record;
+}
+
+/** The record of this handle's index, stale or not, to be read only; any number is allowed. */
+// @ts-ignore: decorator
+@inline
+export function heldOf(handle: f64): usize {
+  const record = recordAt(<u32>(<u64>(<i64>handle) & INDEX_MASK));
+  return record < bump ? record : RECORDS;
 }

@@ -9,12 +9,15 @@
 // 4. The cursor stands in no occupied slot above level 0, but for the one that is being cascaded.
 // 5. `earliest`, when known, is the smallest due of all records in lists.
 import {
+  DUE_BITS,
   DUE_MASK,
   FAR,
   FULL,
+  INDEX_BITS,
   LEVEL1,
   LEVEL1_BITS,
   LEVEL3_BITS,
+  LEVEL3_SLOTS,
   NO_SLOT,
   OVERDUE,
   STRIPES,
@@ -35,6 +38,8 @@ import {
   setLink,
   setNext,
   setRef,
+  setWord,
+  wordOf,
 } from './layout';
 import {
   firstOccupied,
@@ -49,7 +54,7 @@ import {
   touchFirsts,
   unlink,
 } from './level';
-import { allocate, recordOf, release, restartIfEmpty } from './timers';
+import { allocate, heldOf, recordOf, release, restartIfEmpty } from './timers';
 
 const NONE_EARLIEST: u64 = u64.MAX_VALUE;
 /** `earliest` has to be searched again. Tick 0 itself is just never remembered. */
@@ -69,8 +74,15 @@ export function setStart(tick: u64): void {
 // @ts-ignore: decorator
 @inline
 export function reach(due: u64): i32 {
-  if (due < cursor) return OVERDUE;
-  return (due >> LEVEL3_BITS) - (cursor >> LEVEL3_BITS) > 255 ? FAR : 0;
+  if (due - cursor < rangeFrom(cursor)) return 0;
+  return due < cursor ? OVERDUE : FAR;
+}
+
+/** Ticks from the cursor on that the wheel can hold: its top slot and the 255 after it. */
+// @ts-ignore: decorator
+@inline
+function rangeFrom(tick: u64): u64 {
+  return (((tick >> LEVEL3_BITS) + LEVEL3_SLOTS) << LEVEL3_BITS) - tick;
 }
 
 // @ts-ignore: decorator
@@ -108,16 +120,32 @@ export function insertOne(due: u64, ref: u32): f64 {
   return handleOf(record, index);
 }
 
-/** Inserts scratch entries `from` to `count`; gives the first one that could not be, or `count`. */
+/**
+ * Inserts scratch entries `from` to `count`; gives the first one that could not be, or `count`. As
+ * `insertOne`, but each global and each record's word is read once: 7.6 ns instead of 10.4 with 1M
+ * timers, 11.7 instead of 15.2 with 10M.
+ */
 export function insertBatch(from: u32, count: u32): u32 {
-  for (let i = from; i < count; i++) {
+  const now = cursor;
+  const range = rangeFrom(now);
+  let soonest = earliest;
+  let i = from;
+  for (; i < count; i++) {
     const at = SCRATCH + <usize>i * 8;
     const due = <u64>(<i64>load<f64>(at));
-    const handle = insertOne(due, load<u32>(SCRATCH_REFS + <usize>i * 4));
-    if (handle <= 0) return i;
-    store<f64>(at, handle);
+    if (due - now >= range) break;
+    const record = allocate();
+    if (record == 0) break;
+    const index = indexOf(record);
+    const generation = wordOf(record) >> DUE_BITS;
+    setWord(record, (generation << DUE_BITS) | (due & DUE_MASK));
+    setRef(record, load<u32>(SCRATCH_REFS + <usize>i * 4));
+    link(record, slotOf(due, now), index % STRIPES);
+    if (due < soonest) soonest = due;
+    store<f64>(at, <f64>(<i64>((generation << INDEX_BITS) | <u64>index)));
   }
-  return count;
+  earliest = soonest;
+  return i;
 }
 
 /**
@@ -149,7 +177,12 @@ export let cancelled: u32 = 0;
 /** Cancels scratch handles `from` to `count`; stops before a parked one, or gives `count`. */
 export function cancelBatch(from: u32, count: u32): u32 {
   if (from == 0) cancelled = 0;
+  let touchedTo = from;
   for (let i = from; i < count; i++) {
+    if (i == touchedTo) {
+      touchedTo = min(i + CANCEL_AHEAD, count);
+      touchHandles(i, touchedTo);
+    }
     const record = recordOf(load<f64>(SCRATCH + <usize>i * 8));
     if (record == 0) continue;
     if (linkOf(record) <= PARKED_FAR) return i;
@@ -160,6 +193,32 @@ export function cancelBatch(from: u32, count: u32): u32 {
   }
   restartIfEmpty();
   return count;
+}
+
+/**
+ * Handles that a batch of cancels looks ahead. With 10M timers a cancel took 90 ns instead of 133
+ * in one run, while others used the memory too; with 1M, which the caches nearly hold, 33 instead
+ * of 29. See docs/adr/0009.
+ */
+const CANCEL_AHEAD: u32 = 32;
+
+let touchSum: u32 = 0;
+
+/**
+ * Loads the records that scratch handles `from` to `to` name, then the neighbours to which those
+ * link, so that they come from memory all at once: nothing here waits for the load before it.
+ */
+function touchHandles(from: u32, to: u32): void {
+  let sum: u32 = 0;
+  const end = SCRATCH + <usize>to * 8;
+  for (let at = SCRATCH + <usize>from * 8; at < end; at += 8) {
+    sum += <u32>linkOf(heldOf(load<f64>(at)));
+  }
+  for (let at = SCRATCH + <usize>from * 8; at < end; at += 8) {
+    const record = heldOf(load<f64>(at));
+    sum += <u32>linkOf(nextOf(record)) + load<u32>(linkOf(record));
+  }
+  touchSum = sum; // A load whose value goes nowhere would be dropped.
 }
 
 /**

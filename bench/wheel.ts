@@ -1,131 +1,152 @@
 /**
- * How fast is the wheel, against raw memory over the same footprint in the same run?
- * `npx tsx bench/wheel.ts [millions=1] [rounds=5]`; prints a table, then the raw samples as JSON.
+ * How far is the wheel from the limit of the machine, and from what one would use instead?
+ *
+ *   npm run bench -- wheel [--quick] [--seed N]
+ *   npm run bench -- wheel --timers 1000000    that many only: 100000, 1000000 or 10000000
+ *   npm run bench -- wheel --huge      100 million timers in one wheel (about 3 GiB)
+ *
+ * Raw memory floors, the wheel, a heap and setTimeout run in turns, so that a slow spell of the machine
+ * touches all of them.
  */
-import { cpus } from 'node:os';
 import { TimerWheel } from '../src/wheel/timer-wheel.js';
+import { benchOptions } from './lib/options.js';
+import { randomOf } from './lib/random.js';
+import { must, progress, Report } from './lib/report.js';
+import { Samples } from './lib/samples.js';
+import { type Bounds, measureBounds } from './wheel/bounds.js';
+import { Floors } from './wheel/floors.js';
+import { LazyHeap } from './wheel/heap.js';
+import { runHuge } from './wheel/huge.js';
+import { setAndClear } from './wheel/set-timeout.js';
+import { measureShortCalls } from './wheel/short-calls.js';
+import { batched, heapOf, oneCallEach, type Subject } from './wheel/subjects.js';
+import { FLOORS, HEAP, ONE, TIMEOUTS, WHEEL, wheelTables } from './wheel/tables.js';
+import * as work from './wheel/workloads.js';
 
-const count = Number(process.argv[2] ?? 1) * 1e6;
-const rounds = Number(process.argv[3] ?? 5);
-const BATCH = 4096;
-const SPREADS = [1e5, 1e6, 1e8, 2.6e9];
-const samples: Record<string, number[]> = {};
+const { quick, seed, own } = benchOptions({
+  huge: { type: 'boolean' },
+  timers: { type: 'string' },
+});
+const random = randomOf(seed);
+const samples = new Samples();
 
-let state = 1;
-function random(): number {
-  state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-  return state / 2 ** 32;
+/** Rounds of each number of timers: more where a round is short. */
+const SIZES = quick
+  ? [{ count: 20_000, rounds: 2 }]
+  : [
+      { count: 100_000, rounds: 5 },
+      { count: 1_000_000, rounds: 5 },
+      { count: 10_000_000, rounds: 2 },
+    ].filter(({ count }) => own.timers === undefined || count === Number(own.timers));
+/** Of one million live, as W4 and W5 have it. */
+const STEADY_COUNT = quick ? 20_000 : 1_000_000;
+
+function newWheel(count: number): Promise<TimerWheel> {
+  return TimerWheel.create({ maxTimers: count }).then((wheel) => {
+    wheel.reserve(count);
+    return wheel;
+  });
 }
 
-function shuffle(values: Float64Array): void {
-  for (let i = values.length - 1; i > 0; i--) {
-    const j = Math.floor(random() * (i + 1));
-    const value = values[i]!;
-    values[i] = values[j]!;
-    values[j] = value;
-  }
+function allWorkloads(bed: work.Bed, subject: Subject, prefix: string): void {
+  const measured = { bed, subject, samples, prefix };
+  work.insertAndCancel(measured);
+  work.insertAndExpire(measured);
 }
 
-/** Nanoseconds a timer. */
-function time(what: string, act: () => void): void {
-  const startNs = process.hrtime.bigint();
-  act();
-  samples[what] ??= [];
-  samples[what].push(Number(process.hrtime.bigint() - startNs) / count);
-}
-
-function benchFloors(): void {
-  const memory = new Float64Array(count * 2).fill(1);
-  const order = Uint32Array.from({ length: count }, () => Math.floor(random() * count));
-  let sum = 0;
+async function measureSize(count: number, rounds: number): Promise<number> {
+  const bed = new work.Bed(count, random);
+  const floors = await Floors.create(count, random);
+  const wheel = await newWheel(count);
+  const bytes = wheel.memoryBytes / count;
+  const prefix = `${count} `;
   for (let round = 0; round < rounds; round++) {
-    time('floor: sequential 16-byte store', () => {
-      for (let i = 0; i < count; i++) {
-        memory[i * 2] = i;
-        memory[i * 2 + 1] = i;
-      }
-    });
-    time('floor: random 16-byte read-modify-write', () => {
-      for (let i = 0; i < count; i++) {
-        const at = order[i]! * 2;
-        memory[at] = memory[at]! + 1;
-        memory[at + 1] = memory[at + 1]! + 1;
-      }
-    });
-    time('floor: random read', () => {
-      let read = 0;
-      for (let i = 0; i < count; i++) read += memory[order[i]! * 2]!;
-      sum += read;
-    });
+    progress(`wheel: ${count} timers, round ${round + 1} of ${rounds}`);
+    floors.sample(samples, prefix + FLOORS);
+    allWorkloads(bed, batched(wheel), prefix + WHEEL);
+    floors.sample(samples, prefix + FLOORS);
+    allWorkloads(bed, oneCallEach(wheel), prefix + ONE);
+    const one = { bed, subject: oneCallEach(wheel), samples, prefix: prefix + ONE };
+    work.refresh(one, wheel);
+    if (count > STEADY_COUNT) continue;
+    const heap = new LazyHeap(count);
+    const measured = { bed, subject: heapOf(heap, count), samples, prefix: prefix + HEAP };
+    work.insertAndCancel(measured);
+    const left = samples.time(prefix + HEAP + work.LEAVE, count, () =>
+      heap.advance(Number.POSITIVE_INFINITY, bed.expired, 0),
+    );
+    must(left === 0 && heap.isEmpty, 'the cancelled timers leave the heap unexpired');
+    work.insertAndExpire(measured);
   }
-  if (sum < 0) throw new Error('the reads went missing');
+  wheel.close();
+  return bytes;
 }
 
-function expireAll(wheel: TimerWheel, fromTick: number, step: number): number {
-  let tick = fromTick;
-  while (wheel.size > 0) {
-    tick += step;
-    while (wheel.advance(tick).more);
-  }
-  return tick;
-}
-
-function benchWheel(wheel: TimerWheel): void {
-  const dueTicks = new Float64Array(count);
-  const refs = Uint32Array.from({ length: count }, (_, i) => i);
-  const handles = new Float64Array(count).fill(1);
-  const insertAll = () => {
-    for (let from = 0; from < count; from += BATCH) {
-      const to = from + BATCH;
-      handles.set(wheel.insertMany(dueTicks.subarray(from, to), refs.subarray(from, to)), from);
-    }
-  };
-  let now = 0;
-  for (const spread of SPREADS) {
-    for (let round = 0; round < rounds; round++) {
-      for (let i = 0; i < count; i++) dueTicks[i] = now + 1 + Math.floor(random() * spread);
-      const of = `, spread ${spread} ms`;
-      time(`insert, batched${of}`, insertAll);
-      shuffle(handles);
-      time(`random cancel, batched${of}`, () => {
-        for (let from = 0; from < count; from += BATCH) {
-          wheel.cancelMany(handles.subarray(from, from + BATCH));
-        }
-      });
-      time(`insert, one call each${of}`, () => {
-        for (let i = 0; i < count; i++) handles[i] = wheel.insert(dueTicks[i]!, i);
-      });
-      shuffle(handles);
-      time(`random cancel, one call each${of}`, () => {
-        for (let i = 0; i < count; i++) wheel.cancel(handles[i]!);
-      });
-      insertAll();
-      time(`expire${of}`, () => {
-        now = expireAll(wheel, now, Math.ceil(spread / 2_000));
-      });
-    }
-  }
+async function measureMillion(rounds: number): Promise<void> {
+  const bed = new work.Bed(STEADY_COUNT, random);
+  const wheel = await newWheel(STEADY_COUNT);
+  const prefix = `${STEADY_COUNT} `;
   for (let round = 0; round < rounds; round++) {
-    dueTicks.fill(now + 10_000);
-    insertAll();
-    time('expire, all on one tick', () => {
-      now = expireAll(wheel, now, 10_000);
-    });
+    progress(`wheel: steady state and one tick, round ${round + 1} of ${rounds}`);
+    for (const [subject, of] of [
+      [batched(wheel), WHEEL],
+      [oneCallEach(wheel), ONE],
+      [heapOf(new LazyHeap(STEADY_COUNT * 3), STEADY_COUNT * 3), HEAP],
+    ] as const) {
+      work.steady({ bed, subject, samples, prefix: prefix + of }, STEADY_COUNT);
+    }
+    work.allOnOneTick({ bed, subject: batched(wheel), samples, prefix: prefix + WHEEL });
+    const heap = heapOf(new LazyHeap(STEADY_COUNT), STEADY_COUNT);
+    work.allOnOneTick({ bed, subject: heap, samples, prefix: prefix + HEAP });
   }
+  wheel.close();
 }
 
-const wheel = await TimerWheel.create({ maxTimers: count });
-wheel.reserve(count);
-benchFloors();
-benchWheel(wheel);
-console.log(
-  `${cpus()[0]?.model}, Node ${process.version}, ${count} timers, ns each, best of ${rounds}`,
-);
-for (const [what, nsEach] of Object.entries(samples)) {
-  console.log(
-    `${Math.min(...nsEach)
-      .toFixed(1)
-      .padStart(8)}  ${what}`,
+function measureTimeouts(): Record<string, number> {
+  const bytes: Record<string, number> = {};
+  for (const count of quick ? [STEADY_COUNT] : [100_000, 1_000_000]) {
+    for (let round = 0; round < 3; round++) {
+      progress(`setTimeout: ${count}, round ${round + 1} of 3`);
+      bytes[count] = setAndClear(count, random, samples, `${count} ${TIMEOUTS}`);
+    }
+  }
+  return bytes;
+}
+
+async function measureBoundsAt(count: number): Promise<Bounds[]> {
+  progress(`wheel: bounds of advance, ${count} timers`);
+  const wheel = await newWheel(count);
+  const bounds = measureBounds(wheel, new work.Bed(count, random));
+  wheel.close();
+  return bounds;
+}
+
+async function main(): Promise<void> {
+  const packages = ['assemblyscript', 'tinybench'];
+  const report = new Report({ name: 'wheel', title: 'The wheel', seed, quick }, packages);
+  const bytes: Record<string, number> = {};
+  for (const { count, rounds } of SIZES) bytes[count] = await measureSize(count, rounds);
+  await measureMillion(quick ? 1 : 3);
+  const bounds = await measureBoundsAt(SIZES.at(-1)!.count);
+  const shortCalls = await measureShortCalls(
+    await newWheel(STEADY_COUNT),
+    STEADY_COUNT,
+    random,
+    quick,
   );
+  const timeoutBytes = measureTimeouts();
+  const counts = SIZES.map(({ count }) => count);
+  for (const table of wheelTables({
+    samples,
+    counts,
+    steadyCount: STEADY_COUNT,
+    bytes,
+    timeoutBytes,
+    bounds,
+    shortCalls,
+  }))
+    report.table(table);
+  report.finish({ samples, bytes, timeoutBytes, bounds, shortCalls });
 }
-console.log(JSON.stringify({ count, rounds, memoryBytes: wheel.memoryBytes, samples }));
+
+await (own.huge === true ? runHuge({ quick, seed }) : main());

@@ -153,25 +153,22 @@ export class TimerWheel {
   }
 
   /**
-   * `insert` for each pair, all or nothing; handles in the same order.
+   * `insert` for each pair, all or nothing; handles in the same order. They are written into
+   * `handles` when it is given, as long as `dueTicks`: a host that inserts millions then reuses an
+   * array, where each new one may cost page faults (docs/adr/0009).
    * @throws InvalidArgumentError, WheelFullError, having inserted none
    */
-  insertMany(dueTicks: Float64Array, refs: Uint32Array): Float64Array {
+  insertMany(dueTicks: Float64Array, refs: Uint32Array, handles?: Float64Array): Float64Array {
     checkBatch(dueTicks, refs);
+    if (handles !== undefined) checkHandles(handles, dueTicks.length);
     const count = dueTicks.length;
     this.#reserve(count);
-    const handles = new Float64Array(count);
+    const into = handles ?? new Float64Array(count);
     for (let from = 0; from < count; from += this.#batchMax) {
       const to = Math.min(from + this.#batchMax, count);
-      const dues = dueTicks.subarray(from, to);
-      this.#refreshViews();
-      this.#scratchTicks.set(dues);
-      this.#scratchRefs.set(refs.subarray(from, to));
-      this.#insertScratch(dues, refs.subarray(from, to));
-      this.#refreshViews();
-      handles.set(this.#scratchTicks.subarray(0, to - from), from);
+      into.set(this.#insertBatch(dueTicks.subarray(from, to), refs.subarray(from, to)), from);
     }
-    return handles;
+    return into;
   }
 
   /** True when the timer was live; false, and nothing happens, for any other number. */
@@ -278,8 +275,11 @@ export class TimerWheel {
     );
   }
 
-  /** Inserts the batch that lies in the scratch area, whose handles then replace the dues there. */
-  #insertScratch(dues: Float64Array, refs: Uint32Array): void {
+  /** Inserts what fits into the scratch area; gives a view of the handles there. */
+  #insertBatch(dues: Float64Array, refs: Uint32Array): Float64Array {
+    this.#refreshViews();
+    this.#scratchTicks.set(dues);
+    this.#scratchRefs.set(refs);
     let done = this.#native.insertMany(0, dues.length);
     while (done < dues.length) {
       const handle = this.insert(dues[done]!, refs[done]!);
@@ -287,6 +287,8 @@ export class TimerWheel {
       this.#scratchTicks[done] = handle;
       done = this.#native.insertMany(done + 1, dues.length);
     }
+    this.#refreshViews();
+    return this.#scratchTicks.subarray(0, dues.length);
   }
 
   #insertOutside(dueTick: number, ref: number, why: number): TimerHandle {
@@ -412,6 +414,14 @@ function checkBatch(dueTicks: Float64Array, refs: Uint32Array): void {
       throw invalidTick(`dueTicks[${i}]`, dueTick);
     }
   }
+}
+
+function checkHandles(handles: unknown, count: number): void {
+  if (handles instanceof Float64Array && handles.length === count) return;
+  const given = handles instanceof Float64Array ? `${handles.length} entries` : describe(handles);
+  throw new InvalidArgumentError(
+    `handles is ${given}; allowed: a Float64Array of ${count} entries, as many as dueTicks has`,
+  );
 }
 
 function invalidTick(name: string, value: unknown): InvalidArgumentError {

@@ -136,6 +136,36 @@ describe('a timer wheel', () => {
     expectSound(native);
   });
 
+  it('writes the handles of a batch into a given array, be it that of the dues', async () => {
+    const { wheel } = await openWheel();
+    const count = 10_000;
+    const dueTicks = Float64Array.from({ length: count }, (_, i) => (i * 7) % 5_000);
+    const refs = Uint32Array.from(dueTicks);
+    expect(wheel.insertMany(dueTicks, refs, dueTicks)).toBe(dueTicks);
+    expect(wheel.cancelMany(dueTicks.subarray(5_000))).toBe(5_000);
+    expect(drain(wheel, 5_000)).toEqual([...refs.subarray(0, 5_000)].sort((a, b) => a - b));
+    for (const wrong of [new Float64Array(3), [], null]) {
+      const act = () => wheel.insertMany(new Float64Array(2), new Uint32Array(2), wrong as never);
+      expect(thrownBy(act)).toBeInstanceOf(InvalidArgumentError);
+    }
+    expect(wheel.size).toBe(0);
+  });
+
+  it('cancels neighbours, doubles, parked and foreign handles in one batch', async () => {
+    const { wheel, native } = await openWheel({ startTick: 1_000 });
+    const dueTicks = Float64Array.from({ length: 90 }, (_, i) =>
+      i % 3 === 0 ? 5_000_000 : i % 3 === 1 ? 10 : 2 ** 45,
+    );
+    const handles = wheel.insertMany(dueTicks, new Uint32Array(90));
+    wheel.cancel(handles[0]!); // Its record is free, and linked as free records are.
+    const foreign = [Number.NaN, -1, 0.5, Infinity, -Infinity, 2 ** 27 + 90, 2 ** 53, 2 ** 63, 0];
+    const batch = Float64Array.from([...handles, ...foreign, ...handles]);
+    expect(wheel.cancelMany(batch)).toBe(89);
+    expect(wheel.size).toBe(0);
+    expectSound(native);
+    expect(wheel.cancelMany(batch)).toBe(0);
+  });
+
   it('tells the exact next expiry, and a lower bound of it', async () => {
     const { wheel } = await openWheel();
     expect(wheel.nextExpiry()).toBe(undefined);

@@ -1,0 +1,12 @@
+/** The hash under which an idempotency key is indexed. */
+import { hash } from 'node:crypto';
+
+/**
+ * 16 bytes: SHA-1, cut off. The pair is hashed as JSON, which no other pair gives: a NUL, a quote or
+ * half a surrogate in one of them moves nothing into the other.
+ */
+export function keyHash(tenant: string, key: string): Uint8Array {
+  // As a string of bytes: the digest as a Buffer would cost three times as much.
+  const digest = hash('sha1', JSON.stringify([tenant, key]), 'binary');
+  return Buffer.from(digest.slice(0, 16), 'latin1');
+}
