@@ -66,6 +66,8 @@ const WEIGHT_MIN = 0.001;
 const WEIGHT_MAX = 1000;
 const IDLE_DROPS_A_TAKE = 256;
 const SPARE_MAX = 4096;
+/** Turns that a tenant may be owed, so that it cannot hold up others for long when it has them. */
+const OWED_MAX = 16;
 
 type Head = Pick<ReadyEntry, 'tenant' | 'handler'>;
 
@@ -215,7 +217,10 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#end(entry, false);
   }
 
-  /** The entry was picked and did not start: as if it had not been picked. It is not put back. */
+  /**
+   * The entry was picked and did not start: as if it had not been picked, also for its tenant's share. It is not put
+   * back.
+   */
   undo(entry: Head): void {
     this.#end(entry, true);
   }
@@ -257,6 +262,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     tenant.running--;
     handler.running--;
     if (refund) {
+      tenant.owed = Math.min(OWED_MAX, tenant.owed + 1);
       tenant.bucket?.refund();
       handler.bucket?.refund();
     }

@@ -577,3 +577,21 @@ describe('against a model that looks at everything', () => {
     );
   });
 });
+
+describe('a turn of which nothing came', () => {
+  it('is had once more, so that what cannot start costs its tenant no share', () => {
+    const queue = new ReadyQueue<Entry>();
+    pushed(queue, 'dud', 20);
+    pushed(queue, 'busy', 20);
+    const started: string[] = [];
+    let duds = 0;
+    while (started.length < 12) {
+      const [one] = queue.take(0, 1) as [Entry];
+      // Every other entry of the one tenant turns out to be too late.
+      if (one.tenant === 'dud' && duds++ % 2 === 0) queue.undo(one);
+      else started.push(one.tenant);
+    }
+    const share = started.filter((tenant) => tenant === 'dud').length;
+    expect(share).toBeGreaterThanOrEqual(5);
+  });
+});
