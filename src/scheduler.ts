@@ -23,6 +23,7 @@ import type { Executor } from './execution/executor.js';
 import type { HandlerMap, HandlersOf } from './execution/handler.js';
 import { InProcessExecutor } from './execution/in-process.js';
 import { Hub } from './observe/hub.js';
+import { OneByOne } from './one-by-one.js';
 import type { TenantLimits } from './options.js';
 import {
   type OpenOptions,
@@ -132,6 +133,7 @@ export let openWith: (options: OpenOptions, parts: OwnParts) => Promise<Schedule
 export class Scheduler<H extends object = HandlerMap> {
   readonly #wiring: Wiring;
   readonly #creation: Creation;
+  readonly #updates = new OneByOne();
   #state: SchedulerState = 'open';
   #shutdown: Promise<ShutdownResult> | undefined;
   #detach: (() => void) | undefined;
@@ -467,29 +469,34 @@ export class Scheduler<H extends object = HandlerMap> {
     const request = updateRequest(patch, resolved.clock.now());
     const payload = request.hasPayload ? values.encode(request.payload, 'payload') : undefined;
     const id = await this.#require(ref, 'update');
-    for (;;) {
-      const view = await this.#view(id);
-      if (view === undefined) throw new TaskNotFoundError(`update: no task ${id}`);
-      const { task } = view;
-      if (request.handlerVersion !== undefined) {
-        checkHandler(executor, task.handler, request.handlerVersion);
+    // In a row: two at once would each find that the other has changed the policies it had read.
+    return this.#updates.run(id, async () => {
+      for (;;) {
+        const view = await this.#view(id);
+        if (view === undefined) throw new TaskNotFoundError(`update: no task ${id}`);
+        const { task } = view;
+        if (request.handlerVersion !== undefined) {
+          checkHandler(executor, task.handler, request.handlerVersion);
+        }
+        const { schedule } = request;
+        const rescheduled =
+          schedule !== undefined && scheduleKey(schedule) !== scheduleKey(task.schedule);
+        const change: TaskPatch = {
+          policies: request.policies(task.policies, schedule ?? task.schedule),
+          ...(payload === undefined ? {} : { payload }),
+          ...(rescheduled ? { schedule } : {}),
+          ...(request.priority === undefined ? {} : { priority: request.priority }),
+          ...(request.handlerVersion === undefined
+            ? {}
+            : { handlerVersion: request.handlerVersion }),
+        };
+        const expectedVersion = (version as number | undefined) ?? task.version;
+        const outcome = await this.#submit(id, { kind: 'update', patch: change, expectedVersion });
+        // The policies were read before: another caller's change in between means to read them again.
+        if (version === undefined && isConflict(outcome)) continue;
+        return this.#present(this.#viewOf(outcome, id, 'update'));
       }
-      const { schedule } = request;
-      const rescheduled =
-        schedule !== undefined && scheduleKey(schedule) !== scheduleKey(task.schedule);
-      const change: TaskPatch = {
-        policies: request.policies(task.policies, schedule ?? task.schedule),
-        ...(payload === undefined ? {} : { payload }),
-        ...(rescheduled ? { schedule } : {}),
-        ...(request.priority === undefined ? {} : { priority: request.priority }),
-        ...(request.handlerVersion === undefined ? {} : { handlerVersion: request.handlerVersion }),
-      };
-      const expectedVersion = (version as number | undefined) ?? task.version;
-      const outcome = await this.#submit(id, { kind: 'update', patch: change, expectedVersion });
-      // The policies were read before: another caller's change in between means to read them again.
-      if (version === undefined && isConflict(outcome)) continue;
-      return this.#present(this.#viewOf(outcome, id, 'update'));
-    }
+    });
   }
 
   /** True: nothing of it starts again, what runs is signalled. False: it had ended. @throws TaskNotFoundError */

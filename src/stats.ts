@@ -35,6 +35,7 @@ export interface Stats extends StateCounts {
   readonly listenerDrops: number;
   /** Due, but held in compact form until their lane has room. */
   readonly overdue: number;
+  /** Of what waits for its time; undefined before `start`, when nothing is timed. */
   readonly nextDueAt: Date | undefined;
 }
 
