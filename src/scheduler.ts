@@ -309,7 +309,10 @@ export class Scheduler<H extends object = HandlerMap> {
     return result as Task<PayloadOf<H[N]>> & { created: boolean };
   }
 
-  /** As `schedule`, for many at once: the results are in order, each a task or the error that refused it. */
+  /**
+   * As `schedule`, for many at once: the results are in order, each a task or the error that refused it. Of more than
+   * 1,000 items the later ones are read while the first are written: leave them as they are until it resolves.
+   */
   async scheduleMany(
     items: readonly ScheduleItem<H>[],
   ): Promise<((Task & { created: boolean }) | TickwheelError)[]> {

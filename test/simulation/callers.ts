@@ -11,6 +11,7 @@ import {
 } from '../../src/index.js';
 import type { Dice } from './dice.js';
 import type { Oracle } from './oracle/oracle.js';
+import type { RawOccurrence } from './oracle/raw.js';
 import { MOODS, type SimPayload } from './plans.js';
 import type { Trace } from './trace.js';
 
@@ -146,7 +147,7 @@ export class Callers {
     return {
       retry: {
         maxAttempts: 1 + dice.below(3),
-        initialBackoff: dice.pick([0, dice.below(900), 4000]),
+        initialBackoff: dice.pick([0, dice.below(900), 4000, 20_000]),
         jitter: dice.pick([0, 0.5]),
       },
       maxCrashes: 1 + dice.below(3),
@@ -361,16 +362,14 @@ export class Callers {
 
   /** The other version for one that waits to run: how an occurrence whose version is gone is saved. */
   pin(): Promise<unknown> {
-    const { dice, oracle } = this.#options;
-    const waiting = this.tasks.filter((id) => {
-      const known = oracle.shadow.visible.get(id);
-      if (known?.task.handler !== 'image') return false;
-      return [...known.occurrences.values()].some(
-        ({ state }) => state === 'ready' || state === 'retry-wait',
-      );
-    });
-    if (waiting.length === 0) return this.schedule();
-    const id = dice.pick(waiting);
+    const { dice } = this.#options;
+    const images = this.#inState('ready', 'retry-wait').filter(
+      ({ handler }) => handler === 'image',
+    );
+    if (images.length === 0) return this.schedule();
+    // Retries are rarer, and of the ready some are about to run.
+    const retries = images.filter(({ state }) => state === 'retry-wait');
+    const id = dice.pick(retries.length > 0 ? retries : images).taskId;
     const handlerVersion = 1 + dice.below(2);
     return this.#call(
       `pin ${id} ${handlerVersion}`,
@@ -379,20 +378,37 @@ export class Callers {
     );
   }
 
+  /** Occurrences that stand so in the store. */
+  #inState(...states: string[]): RawOccurrence[] {
+    const found: RawOccurrence[] = [];
+    for (const id of this.tasks) {
+      const known = this.#options.oracle.shadow.visible.get(id);
+      for (const record of known?.occurrences.values() ?? []) {
+        if (states.includes(record.state)) found.push(record);
+      }
+    }
+    return found;
+  }
+
   async cancelOccurrence(id: string): Promise<unknown> {
-    const { oracle, dice } = this.#options;
+    const { dice } = this.#options;
+    const retries = dice.chance(0.5) ? this.#inState('retry-wait') : [];
+    if (retries.length > 0) return this.#cancelOccurrence(dice.pick(retries).id);
     const page = await this.#call(
       'occurrences',
       () => this.#scheduler.occurrences(id),
       () => {},
     );
     if (page === undefined || page.items.length === 0) return undefined;
-    const occurrence = dice.pick(page.items) as Occurrence;
+    return this.#cancelOccurrence((dice.pick(page.items) as Occurrence).id);
+  }
+
+  #cancelOccurrence(id: string): Promise<unknown> {
     return this.#call(
-      `cancelOccurrence ${occurrence.id}`,
-      () => this.#scheduler.cancelOccurrence(occurrence.id),
+      `cancelOccurrence ${id}`,
+      () => this.#scheduler.cancelOccurrence(id),
       (done) => {
-        if (done) oracle.promises.cancelled(occurrence.id);
+        if (done) this.#options.oracle.promises.cancelled(id);
       },
     );
   }
