@@ -204,7 +204,9 @@ export class Callers {
     const createdMs = task.createdAt.getTime();
     if (idempotencyKey !== undefined) {
       const { visible } = oracle.shadow;
-      oracle.promises.createdWithKey(task.id, task.tenant, idempotencyKey, visible, createdMs);
+      // The clock may have been set between the call and its commit, which judged the key.
+      const atMs = Math.max(createdMs, this.#options.now());
+      oracle.promises.createdWithKey(task.id, task.tenant, idempotencyKey, visible, atMs);
     }
     if (typeof runAt === 'number') oracle.promises.askedFor(task.id, runAt);
     if (typeof delay === 'number') oracle.promises.askedFor(task.id, createdMs + delay);
