@@ -3,7 +3,15 @@
  * `npm run examples` prints it, and test/examples.test.ts holds it.
  */
 import { pathToFileURL } from 'node:url';
-import { cron, fixedRate, type HandlerMap, Scheduler, TimerWheel, VirtualClock } from 'tickwheel';
+import {
+  cron,
+  fixedRate,
+  type HandlerMap,
+  memoryStore,
+  Scheduler,
+  TimerWheel,
+  VirtualClock,
+} from 'tickwheel';
 
 const NINE = '2026-03-02T09:00:00Z';
 
@@ -14,7 +22,7 @@ async function play<H extends HandlerMap, T>(
   scene: (scheduler: Scheduler<H>, clock: VirtualClock) => Promise<T>,
 ): Promise<T> {
   const clock = new VirtualClock(startAt);
-  const scheduler = await Scheduler.open({ clock, handlers });
+  const scheduler = await Scheduler.open({ clock, handlers, store: memoryStore() });
   await scheduler.start();
   try {
     return await scene(scheduler, clock);

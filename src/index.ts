@@ -65,6 +65,7 @@ export {
   type ShutdownOptions,
 } from './scheduler.js';
 export type { Bound, Stats } from './stats.js';
+export { type LmdbStoreOptions, lmdbStore } from './store/lmdb/lmdb-store.js';
 export { type MemoryStoreOptions, memoryStore } from './store/memory/memory-store.js';
 export type { Store, StoreCapabilities } from './store/store.js';
 export type { NameOf, PayloadOf, ScheduleArguments, ScheduleItem, TaskRef } from './types.js';

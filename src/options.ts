@@ -16,7 +16,7 @@ import { type Duration, parseDurationMs } from './core/units.js';
 import type { Limits } from './engine/scopes.js';
 import type { HandlerMap } from './execution/handler.js';
 import { type Logger, silentLogger } from './observe/log.js';
-import { memoryStore } from './store/memory/memory-store.js';
+import { lmdbStore } from './store/lmdb/lmdb-store.js';
 import type { Retention, Store } from './store/store.js';
 
 export interface TenantLimits {
@@ -43,7 +43,7 @@ export interface StoredBytesCodec {
 }
 
 export interface OpenOptions {
-  /** Where tasks are kept; default `memoryStore()` until the embedded durable store has landed. */
+  /** Where tasks are kept; default `lmdbStore({ path: './tickwheel-data' })`. */
   store?: Store;
   workers?: {
     /** Worker threads for a handler module; default `os.availableParallelism()`. */
@@ -187,11 +187,13 @@ function handlersOf(value: unknown): HandlerMap | URL | undefined {
   return value as HandlerMap;
 }
 
+const DEFAULT_PATH = './tickwheel-data';
+
 function storeOf(value: unknown): Store {
-  if (value === undefined) return memoryStore();
+  if (value === undefined) return lmdbStore({ path: DEFAULT_PATH });
   const store = value as Partial<Store> | null;
   if (typeof store !== 'object' || typeof store?.open !== 'function') {
-    refuse('store', value, 'what memoryStore() returns');
+    refuse('store', value, 'what lmdbStore() or memoryStore() returns');
   }
   return store as Store;
 }

@@ -78,6 +78,12 @@ const RANKS: Readonly<Record<string, number>> = {
 const SIBLINGS: readonly { from: string; to: string; typesOnly: boolean; reason: string }[] = [
   {
     from: 'store',
+    to: 'src/clock/turn.ts',
+    typesOnly: false,
+    reason: 'lmdb-js tells why a commit failed some turns later',
+  },
+  {
+    from: 'store',
     to: 'src/clock/clock.ts',
     typesOnly: true,
     reason: 'a store is opened with the injected clock',
@@ -172,7 +178,7 @@ function isLayered({ from, to, typeOnly }: Import): boolean {
 const WIRING: Readonly<Record<string, string>> = {
   'src/scheduler.ts': 'the composition',
   'src/options.ts': 'the default store',
-  'src/index.ts': 'exports memoryStore',
+  'src/index.ts': 'exports the stores',
 };
 const IMPLEMENTATION = /^src\/(store\/(?!store\.ts)|execution\/(in-process|pool\/))/;
 

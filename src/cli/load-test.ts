@@ -63,6 +63,7 @@ async function warmUp(options: LoadOptions, surroundings: Surroundings): Promise
       dueInMs: Math.min(options.warmupMs, 500),
       pendingTasks: 0,
       workMs: 0,
+      path: undefined,
     },
     { ...surroundings, progress: { isTTY: false, write: () => true } },
   );
@@ -77,6 +78,7 @@ async function runOnce(options: LoadOptions, surroundings: Surroundings): Promis
   } finally {
     await monitor.stop();
     await run.scheduler.shutdown();
+    await run.store.dispose();
     board.withdraw();
   }
   const tally = audit.tally(measured.untilMs);
@@ -153,7 +155,7 @@ async function prepare(options: LoadOptions, surroundings: Surroundings) {
     workMs: options.workMs,
   });
   board.publish();
-  const store = openStore(options.store);
+  const store = await openStore(options.store, options.path);
   const errors: unknown[] = [];
   const scheduler = await Scheduler.open({
     store,

@@ -184,12 +184,17 @@ export class Apply {
     existed: boolean,
     nowMs: number,
   ): boolean {
-    const { timing } = this.#parts;
+    const { timing, loader } = this.#parts;
     if (timing === undefined) return false;
     // While the store is being scanned nothing goes to a lane yet: what is ready waits in the wheel too.
     const held = this.#parts.holding && isReadyToStart(task, occurrence);
     if (!held && !isTimed(task, occurrence) && !isEarly(task, occurrence, nowMs)) {
       if (existed) timing.remove(occurrence.id);
+      return false;
+    }
+    if (loader?.isNear(occurrence.dueAt) === false) {
+      // The store gives it in time, or gave it and has not moved it.
+      if (existed) timing.removeUnless(occurrence.id, occurrence.dueAt);
       return false;
     }
     timing.place(timedOf(task, occurrence));

@@ -14,6 +14,7 @@ import { Backlog, LaneTable } from './backlog.js';
 import { Dispatch } from './dispatch.js';
 import { Inbox } from './inbox.js';
 import { JobGroup, type Outcome, type Work } from './job.js';
+import { Loader } from './loader.js';
 import { Loop } from './loop.js';
 import { NearTable } from './near-table.js';
 import type { EngineParts } from './parts.js';
@@ -131,6 +132,7 @@ export class Engine implements ClockParticipant {
       awayAfterMs: options.leaseDurationMs,
       timing: undefined,
       dispatch: undefined,
+      loader: undefined,
       holding: false,
       draining: false,
       failure: undefined,
@@ -244,7 +246,9 @@ export class Engine implements ClockParticipant {
     );
     parts.holding = true;
     parts.timing = timing;
-    const orphans = await this.#scan(timing);
+    const { due } = this.#options.session;
+    if (due !== undefined) parts.loader = new Loader(due, timing);
+    const orphans = due === undefined ? await this.#scan(timing) : new Set(due.runningTasks());
     this.#loop.beginAway();
     parts.holding = false;
     await this.#recover(orphans);
@@ -384,7 +388,8 @@ export class Engine implements ClockParticipant {
 
   /** Exact time of the next timer, epoch ms. */
   get nextDueMs(): number | undefined {
-    return this.#parts.timing?.nextDueMs;
+    const { timing, session } = this.#parts;
+    return timing?.nextDueMs ?? session.due?.earliestMs();
   }
 
   /** Those with something between due and end, and those whose tasks are counted against a quota. */

@@ -31,6 +31,11 @@ export class Inbox {
     );
   }
 
+  /** Jobs that wait. */
+  get jobs(): number {
+    return this.#jobs.length - this.#head;
+  }
+
   addJob(job: Job): void {
     this.#jobs.push(job);
   }

@@ -26,7 +26,9 @@ import { Reconcile } from './reconcile.js';
 import type { ActiveTask } from './working-set.js';
 
 /** Bounds of one turn, so that a flood of one kind never holds up the others. */
-const JOBS_MAX = 256;
+const JOBS_MIN = 256;
+const JOBS_MAX = 4096;
+const JOBS_SHARE = 2;
 const DUE_MAX = 1024;
 /**
  * Of so many jobs in a turn, one-offs that are due start in the turn that creates them: two commits a task instead
@@ -96,7 +98,7 @@ export class Loop {
 
   /** The paragraph: read the clock, take what happened and what is due, decide, commit, apply, dispatch. */
   async #turn(): Promise<void> {
-    const { clock, dispatch, pruning } = this.#parts;
+    const { clock, dispatch, pruning, loader } = this.#parts;
     const nowMs = await this.#readClock();
     const batch = new Batch(this.#facts(nowMs), clock.monotonic());
     dispatch?.noticeAway(batch.monotonicMs);
@@ -113,6 +115,7 @@ export class Loop {
     this.#apply.settleWhenDurable(batch, commit);
     dispatch?.start(nowMs, batch.monotonicMs);
     await pruning.prune(nowMs);
+    if (this.#executes()) await loader?.load(nowMs);
     await this.reconcile.step(nowMs, batch.monotonicMs);
     this.#inHand = [];
   }
@@ -194,8 +197,12 @@ export class Loop {
   }
 
   async #decideJobs(batch: Batch): Promise<void> {
-    const { inbox, working } = this.#parts;
-    const jobs = inbox.takeJobs(JOBS_MAX);
+    const { inbox, working, timing } = this.#parts;
+    // A long queue shrinks by a share: what waits there is dear, for each job is a dozen objects on the heap. But where
+    // work is overdue already, creates wait, and are refused when too many do.
+    const isBehind = (timing?.overdue ?? 0) > 0;
+    const share = isBehind ? 0 : Math.ceil(inbox.jobs / JOBS_SHARE);
+    const jobs = inbox.takeJobs(Math.min(JOBS_MAX, Math.max(JOBS_MIN, share)));
     this.#inHand = jobs;
     if (jobs.length === 0) return;
     const ids: string[] = [];
@@ -334,19 +341,21 @@ export class Loop {
   }
 
   #hasMoreWork(): boolean {
-    const { clock, inbox, timing } = this.#parts;
+    const { clock, inbox, timing, loader } = this.#parts;
     if (!inbox.isEmpty) return true;
     if (!this.#executes()) return false;
+    if (loader?.hasMore) return true;
     return timing !== undefined && (timing.isDue(clock.now()) || timing.canAdmit());
   }
 
   /** One alarm for everything that time alone can bring about. */
   #sleepUntilNextExpiry(): void {
-    const { clock, timing, dispatch, ready, pruning } = this.#parts;
+    const { clock, timing, dispatch, ready, pruning, loader } = this.#parts;
     this.#disarm?.();
     const executes = this.#executes();
     this.#armedWallMs = Math.min(
       executes && timing !== undefined ? timing.nextWakeMs : Number.POSITIVE_INFINITY,
+      executes && loader !== undefined ? loader.nextAtMs : Number.POSITIVE_INFINITY,
       pruning.nextAtMs,
     );
     // Without a free slot no token helps: the end of a run wakes the loop.

@@ -8,6 +8,7 @@ import type { StoreSession } from '../store/store.js';
 import type { Admission } from './admission.js';
 import type { Dispatch } from './dispatch.js';
 import type { Inbox } from './inbox.js';
+import type { Loader } from './loader.js';
 import type { Pruning } from './pruning.js';
 import type { ActiveRun } from './runs.js';
 import type { Scopes } from './scopes.js';
@@ -31,6 +32,8 @@ export interface EngineParts {
   /** Absent until execution begins, and for a producer always. */
   timing: Timing | undefined;
   dispatch: Dispatch | undefined;
+  /** Absent for a store that has no due index. */
+  loader: Loader | undefined;
   /** The store is being scanned: everything is timed, nothing claimed. */
   holding: boolean;
   /** Shutting down: nothing more is timed or claimed. */

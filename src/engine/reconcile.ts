@@ -94,7 +94,9 @@ export class Reconcile {
   /** What waits for its time, or for a slot. */
   #checkWaiting(entry: LiveEntry, nowMs: number): void {
     const { taskId, occurrenceId, state, dueAt } = entry;
-    const { timing, working, inbox } = this.#parts;
+    const { timing, working, inbox, loader } = this.#parts;
+    // It has not come near yet: the store keeps it until then.
+    if (loader?.isNear(dueAt) === false) return;
     if (timing?.has(occurrenceId) === true) return;
     if (state !== 'ready' && dueAt > nowMs - OVERDUE_MS) return;
     const active = working.get(taskId);

@@ -168,6 +168,13 @@ export class Timing {
     if (slot >= 0) this.#drop(slot);
   }
 
+  /** Takes the occurrence out unless it is timed for just then. O(1). */
+  removeUnless(occurrenceId: string, dueAt: number): void {
+    const { near } = this.#options;
+    const slot = near.find(occurrenceId);
+    if (slot >= 0 && near.dueAt(slot) !== dueAt) this.#drop(slot);
+  }
+
   #drop(slot: number): void {
     const { near, backlog, lanes } = this.#options;
     const lane = near.lane(slot);

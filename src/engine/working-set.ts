@@ -7,15 +7,17 @@ import { decideOn, draftOf } from '../core/decide.js';
 import { Draft } from '../core/draft.js';
 import type { CoreEvent, Facts } from '../core/event.js';
 import type { OccurrenceRecord, TaskState, TaskView } from '../core/model.js';
-import type { Guarded, StoreSession, Unit } from '../store/store.js';
+import type { Guarded, Placed, StoreSession, Unit } from '../store/store.js';
 import type { ActiveRun } from './runs.js';
 
 /** Of a draft that no turn has begun with. */
 const UNDECIDED: Facts = { nowMs: 0, awayUntilMs: 0, latestVersion: () => undefined };
 
 /** A task at hand. Its records are ours, and written to in place: what the store has is read again after a failure. */
-export class ActiveTask {
+export class ActiveTask implements Placed {
   readonly id: string;
+  /** The store's note. */
+  place = 0;
   /** As last decided; what is visible once the turn's commit is. Undefined before `create` was decided. */
   draft: Draft | undefined;
   /** Ready and in their lanes. */
@@ -37,7 +39,8 @@ export class ActiveTask {
   }
 
   /** As read from the store. */
-  is(view: TaskView | undefined): void {
+  is(view: TaskView | undefined, place = 0): void {
+    this.place = place;
     this.draft = view && new Draft(view.task, view.live, UNDECIDED, true);
   }
 
@@ -80,13 +83,13 @@ export class ActiveTask {
   unit(): Unit {
     const { id: taskId } = this;
     const draft = this.draft as Draft;
-    if (draft.remove) return { taskId, remove: { revision: this.revisionBefore } };
+    if (draft.remove) return { taskId, at: this, remove: { revision: this.revisionBefore } };
     const { attempts, changed } = draft;
     const occurrences =
       changed.length === 1 ? [guarded(changed[0] as OccurrenceRecord)] : changed.map(guarded);
     return draft.taskChanged
-      ? { taskId, task: guarded(draft.task), occurrences, attempts }
-      : { taskId, occurrences, attempts };
+      ? { taskId, at: this, task: guarded(draft.task), occurrences, attempts }
+      : { taskId, at: this, occurrences, attempts };
   }
 }
 
@@ -137,13 +140,14 @@ export class WorkingSet {
   }
 
   async #read(ids: readonly string[]): Promise<void> {
-    const views = await this.#session.views(ids);
+    const places: number[] = [];
+    const views = await this.#session.views(ids, places);
     for (let i = 0; i < ids.length; i++) {
       const id = ids[i] as string;
       const view = views[i];
       const known = this.#tasks.get(id);
-      if (known !== undefined) known.is(view);
-      else if (view !== undefined) this.add(id).is(view);
+      if (known !== undefined) known.is(view, places[i]);
+      else if (view !== undefined) this.add(id).is(view, places[i]);
     }
   }
 

@@ -12,7 +12,8 @@
  * 5. The epoch is raised and durable before `open` resolves, so that a fencing token is never issued twice.
  * 6. A read sees all that was visible when it was called. Reads are bounded: none returns more than it was
  *    asked for, none holds a snapshot across an await.
- * 7. Records given and returned are never mutated by either side.
+ * 7. Records given belong to the store until the commit is visible, then to the caller again, who may write to
+ *    them; records returned are the caller's. The store keeps neither.
  */
 
 import type { Clock } from '../clock/clock.js';
@@ -58,10 +59,19 @@ export interface StoreSession {
   /** True while a commit waits for time to pass on the injected clock (tests): a virtual clock may move on. */
   readonly waitsForClock: boolean;
 
+  /**
+   * Where it is there, the store knows what is due when, and the engine keeps only what is near in memory. Otherwise the
+   * engine reads all that lives at start (`scanLive`).
+   */
+  readonly due?: DueWindow;
+
   commit(units: readonly Unit[]): Commit;
 
-  /** Tasks with their live occurrences, in the order of `ids`; undefined where there is none. */
-  views(ids: readonly string[]): Promise<readonly (TaskView | undefined)[]>;
+  /**
+   * Tasks with their live occurrences, in the order of `ids`; undefined where there is none.
+   * @param places is given the store's note of each (Placed), where it makes any
+   */
+  views(ids: readonly string[], places?: number[]): Promise<readonly (TaskView | undefined)[]>;
   /**
    * The task that holds this idempotency key now: not ended, or ended less than its ttl ago. Once the key has
    * passed to a newer task, the older one never holds it again.
@@ -71,7 +81,7 @@ export interface StoreSession {
   /** Ended attempts other than the newest (AttemptRecord), oldest first. */
   attempts(occurrenceId: string): Promise<readonly AttemptRecord[]>;
 
-  /** In creation order. Looks at a bounded number of records, so a page may be short, even empty, with a cursor. */
+  /** In creation order, which is that of ids. Looks at a bounded number of records, so a page may be short, even empty, with a cursor. */
   listTasks(query: TaskQuery): Promise<Page<TaskView>>;
   /** Newest first. */
   listOccurrences(taskId: string, query: PageQuery): Promise<Page<OccurrenceRecord>>;
@@ -103,6 +113,8 @@ export interface StoreSession {
  */
 export interface Unit {
   readonly taskId: string;
+  /** Beside the task, as long as the caller keeps it in mind: see Placed. */
+  readonly at?: Placed;
   readonly task?: Guarded<TaskRecord>;
   readonly occurrences?: readonly Guarded<OccurrenceRecord>[];
   /** Appended as they are. */
@@ -111,6 +123,14 @@ export interface Unit {
   readonly remove?: { readonly revision: number };
   /** Durable settings to set, or to remove with undefined. */
   readonly settings?: readonly (readonly [key: string, value: Setting | undefined])[];
+}
+
+/**
+ * A note of the store's own, so that it need not look for a task each time: 0, or what the store wrote there or gave
+ * with a view. One that is out of date does no harm.
+ */
+export interface Placed {
+  place: number;
 }
 
 /** The new record, and the revision that its stored predecessor must have; 0: there must be none. */
@@ -170,6 +190,32 @@ export interface LiveEntry {
   readonly state: OccurrenceRecord['state'];
   /** Held by a pause (runs triggered during it excepted), or waits for a sibling: it must not be timed. */
   readonly held: boolean;
+}
+
+/**
+ * The near window over a store's due index. An occurrence that waits for its time is near when it is due before the
+ * watermark, or was given by `load`. What a commit makes pending with a due time before the watermark as it stands
+ * once the commit is visible is timed by the engine itself; all else is given by `load`, at least once, in time.
+ */
+export interface DueWindow {
+  /** Wall clock ms; never goes back. */
+  readonly watermarkMs: number;
+  /**
+   * The next step of what comes near, of at most some 1,000 entries; `room` more may be near. To be called with no
+   * commit of the caller's under way, and again at once while `more`, otherwise at `nextAtMs` (wall clock ms, Infinity:
+   * never) or when something was committed. What it gives may have changed since it was due to be given: then it means nothing.
+   */
+  load(nowMs: number, room: number): Promise<DueStep>;
+  /** When the first of those that are not near is due, or not long before; undefined when all are near. */
+  earliestMs(): number | undefined;
+  /** Tasks with an occurrence that was recorded as running when the store was opened. */
+  runningTasks(): readonly string[];
+}
+
+export interface DueStep {
+  readonly entries: readonly LiveEntry[];
+  readonly more: boolean;
+  readonly nextAtMs: number;
 }
 
 /** Occurrences by state, disjoint. Pending: scheduled and in retry-wait. Dead letters: not redriven. */

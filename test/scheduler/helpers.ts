@@ -1,14 +1,19 @@
 /** Schedulers on a virtual clock and a memory store, checked and shut down after each test. */
-import { afterEach, expect } from 'vitest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, expect } from 'vitest';
 import {
   type Event,
   type HandlerMap,
+  lmdbStore,
   memoryStore,
   type OpenOptions,
   Scheduler,
   VirtualClock,
 } from '../../src/index.js';
 import type { MemoryStore } from '../../src/store/memory/memory-store.js';
+import { recounting } from '../store/recount.js';
 
 export type { MemoryStore };
 
@@ -47,13 +52,26 @@ export type BedOptions = Omit<OpenOptions, 'clock' | 'store'> & {
   store?: MemoryStore;
 };
 
+/** TEST_STORE=lmdb: whatever asks for no store of its own runs on files. */
+function defaultStore(): MemoryStore {
+  if (process.env.TEST_STORE !== 'lmdb') return memoryStore();
+  const path = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
+  paths.push(path);
+  return recounting(lmdbStore({ path })) as unknown as MemoryStore;
+}
+
+const paths: string[] = [];
+afterAll(() => {
+  for (const path of paths) rmSync(path, { recursive: true, force: true });
+});
+
 /** A scheduler that was opened and not started. */
 export async function openBed<H extends HandlerMap>(
   handlers: H,
   options: BedOptions = {},
 ): Promise<Bed<H>> {
   const clock = options.clock ?? newClock();
-  const store = options.store ?? memoryStore();
+  const store = options.store ?? defaultStore();
   const errors: { error: unknown; source: string }[] = [];
   const scheduler = await Scheduler.open<H>({
     random,
@@ -107,7 +125,7 @@ async function assertCounts({ scheduler, clock, store }: Opened): Promise<void> 
   await clock.advance(0);
   const stats = await scheduler.stats().catch(() => undefined);
   if (stats === undefined) return;
-  const { pending, ready, running, deadLetters } = store.recount();
+  const { pending, ready, running, deadLetters } = await store.recount();
   expect(stats).toMatchObject({ pending, ready, running, deadLetters });
 }
 

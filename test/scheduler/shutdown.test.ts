@@ -1,5 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
-import { AbortedError, type Context, Scheduler, SchedulerStateError } from '../../src/index.js';
+import {
+  AbortedError,
+  type Context,
+  memoryStore,
+  Scheduler,
+  SchedulerStateError,
+} from '../../src/index.js';
 import { close, gate, newClock, openBed, rejection, since, startBed } from './helpers.js';
 
 const nap = (ms: number, ctx: Context) => ctx.sleep(ms).then(() => ctx.attempt);
@@ -82,7 +88,11 @@ describe('shutdown', () => {
     const clock = newClock();
     let kept: Scheduler | undefined;
     {
-      await using inner = await Scheduler.open({ clock, handlers: { nap } });
+      await using inner = await Scheduler.open({
+        clock,
+        handlers: { nap },
+        store: memoryStore(),
+      });
       kept = inner as unknown as Scheduler;
       await inner.start();
     }

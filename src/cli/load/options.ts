@@ -7,6 +7,8 @@ import { DEFAULT_STORE, STORE_NAMES, type StoreName } from './stores.js';
 
 export interface LoadOptions {
   readonly store: StoreName;
+  /** Of a store on disk; undefined: one of its own, removed afterwards. */
+  readonly path: string | undefined;
   readonly load: SyntheticLoad | TraceLoad;
   /** Of the load, without preload and drain; undefined: a trace to its end. */
   readonly durationMs: number | undefined;
@@ -44,6 +46,7 @@ export type RawOptions = { readonly [flag in Flag]?: string };
 
 type Flag =
   | 'store'
+  | 'path'
   | 'rate'
   | 'duration'
   | 'warmup'
@@ -84,6 +87,7 @@ const DEFAULT_REPORT_FILE = 'report.html';
 export function declareLoadOptions(command: Command): Command {
   return command
     .option('--store <name>', `store to run on: ${STORE_NAMES.join(', ')}`, DEFAULT_STORE)
+    .option('--path <dir>', 'where lmdb keeps its files (default: a directory removed afterwards)')
     .option('--rate <n>', 'synthetic load: creates a second, at an even pace')
     .option(
       '--duration <time>',
@@ -121,6 +125,7 @@ export function parseLoadOptions(raw: RawOptions): LoadOptions {
   const durationMs = duration === undefined ? undefined : durationOf('--duration', duration);
   return {
     store: oneOf('--store', raw.store ?? DEFAULT_STORE, STORE_NAMES),
+    path: raw.path,
     load,
     durationMs,
     warmupMs:

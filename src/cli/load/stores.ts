@@ -1,10 +1,11 @@
-import { memoryStore, type Store } from '../../index.js';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { lmdbStore, memoryStore, type Store } from '../../index.js';
 
 /** The stores that a load test can run on, by their name on the command line. */
-const STORES = { memory: memoryStore } as const;
-
-export type StoreName = keyof typeof STORES;
-export const STORE_NAMES = Object.keys(STORES) as readonly StoreName[];
+export const STORE_NAMES = ['memory', 'lmdb'] as const;
+export type StoreName = (typeof STORE_NAMES)[number];
 /** Used when none is named. */
 export const DEFAULT_STORE: StoreName = 'memory';
 
@@ -14,10 +15,16 @@ export const DEFAULT_STORE: StoreName = 'memory';
  */
 export interface MeasuredStore extends Store {
   bytes(): Promise<number | null>;
+  /** Removes its files, unless the caller named their place. */
+  dispose(): Promise<void>;
 }
 
-export function openStore(name: StoreName): MeasuredStore {
-  const store: Store = STORES[name]();
+/** @param path of `lmdb`; by default a directory of its own, removed afterwards */
+export async function openStore(name: StoreName, path: string | undefined): Promise<MeasuredStore> {
+  const isOnDisk = name === 'lmdb';
+  const own =
+    isOnDisk && path === undefined ? await mkdtemp(join(tmpdir(), 'tickwheel-load-')) : undefined;
+  const store: Store = isOnDisk ? lmdbStore({ path: path ?? (own as string) }) : memoryStore();
   let session: Awaited<ReturnType<Store['open']>> | undefined;
   return {
     capabilities: store.capabilities,
@@ -26,5 +33,8 @@ export function openStore(name: StoreName): MeasuredStore {
       return session;
     },
     bytes: async () => (session === undefined ? null : (await session.counts()).bytes),
+    dispose: async () => {
+      if (own !== undefined) await rm(own, { recursive: true, force: true });
+    },
   };
 }

@@ -25,7 +25,7 @@ export class Applier {
     const refusals: Refusal[] = [];
     for (let index = 0; index < units.length; index++) {
       const unit = units[index];
-      const task = this.#records.findTask(unit.taskId);
+      const task = this.#records.findTask(unit.taskId, unit.at?.place);
       if (!this.#isAsExpected(unit, task)) {
         refusals.push({ unit: index, reason: 'revision' });
         continue;
@@ -108,8 +108,10 @@ export class Applier {
     let task = found;
     if (unit.task !== undefined) {
       const { record } = unit.task;
-      if (task === 0) task = records.addTask(record, true);
-      else records.writeTask(task, record);
+      if (task === 0) {
+        task = records.addTask(record, true);
+        if (unit.at !== undefined) unit.at.place = task;
+      } else records.writeTask(task, record);
     }
     if (task === 0) return;
     this.#applyOccurrences(unit, task);

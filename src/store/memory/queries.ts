@@ -37,11 +37,12 @@ export class Queries {
     this.#records = records;
   }
 
-  views(ids: readonly string[]): (TaskView | undefined)[] {
+  views(ids: readonly string[], places?: number[]): (TaskView | undefined)[] {
     const records = this.#records;
     const views: (TaskView | undefined)[] = [];
     for (const id of ids) {
       const row = records.findTask(id);
+      places?.push(row);
       views.push(row === 0 ? undefined : records.readView(row, id));
     }
     return views;

@@ -34,6 +34,8 @@ export class Records {
 
   // What the indexes' comparisons look for.
   readonly #id = new Uint32Array(4);
+  /** Of all ids that were ever added. */
+  readonly #newestId = new Uint32Array(4);
   #task = 0;
   #identity: OccurrenceIdentity = { generation: 0, kind: 'nominal', ordinal: 0 };
   #tenant = '';
@@ -63,9 +65,15 @@ export class Records {
     );
   }
 
-  /** The task's row, 0 for none, also when the text is no id. */
-  findTask(id: string): number {
-    return parseId(id, this.#id) ? this.#byId.find(hashId(this.#id)) : 0;
+  /**
+   * The task's row, 0 for none, also when the text is no id.
+   * @param hint a row that it may be: then the index need not be read, which is a cache miss or two
+   */
+  findTask(id: string, hint = 0): number {
+    if (!parseId(id, this.#id)) return 0;
+    if (hint !== 0 && hint < this.tasks.rows.end && this.tasks.isId(hint, this.#id)) return hint;
+    // Ids grow, so that a new one is not looked for.
+    return isLater(this.#id, this.#newestId) ? 0 : this.#byId.find(hashId(this.#id));
   }
 
   findOccurrence(task: number, identity: OccurrenceIdentity): number {
@@ -106,6 +114,7 @@ export class Records {
     else this.created.restore(seq, row);
     this.tasks.write(row, record);
     this.#byId.insert(hashId(this.#id), row);
+    if (isLater(this.#id, this.#newestId)) this.#newestId.set(this.#id);
     if (keyed && record.idempotencyKey !== undefined) this.#takeKey(row, record.idempotencyKey);
     this.#countTask(row, 1);
     return row;
@@ -310,6 +319,11 @@ export class Records {
     const kind = occurrences.kind(row);
     return hashIdentity(occurrences.task(row), generation, kind, occurrences.ordinal(row));
   }
+}
+
+function isLater(id: Uint32Array, than: Uint32Array): boolean {
+  for (let i = 0; i < 4; i++) if (id[i] !== than[i]) return id[i] > than[i];
+  return false;
 }
 
 function hashIdentity(task: number, generation: number, kind: number, ordinal: number): number {

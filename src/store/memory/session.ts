@@ -56,9 +56,12 @@ export class MemorySession implements StoreSession {
     return { visible: rejected, durable: rejected };
   }
 
-  async views(ids: readonly string[]): Promise<readonly (TaskView | undefined)[]> {
+  async views(
+    ids: readonly string[],
+    places?: number[],
+  ): Promise<readonly (TaskView | undefined)[]> {
     this.#assertUsable();
-    return this.#queries.views(ids);
+    return this.#queries.views(ids, places);
   }
 
   async taskIdOfKey(tenant: string, key: string, nowMs: number): Promise<string | undefined> {

@@ -1,0 +1,227 @@
+/**
+ * The files and databases of a store, and what of lmdb-js is used of them.
+ *
+ *   chain     1 record: the number of the newest commit; each commit asks for its predecessor's (pipeline.ts)
+ *   meta      format, epoch
+ *   pool      names kept once: tenants, handlers, policies, workers (pool.ts)
+ *   tasks     id → the task with its live occurrences and its newest (row-codec.ts)
+ *   history   id, serial → an ended occurrence that is not its task's newest
+ *   names     id, generation, kind, ordinal → serial in history
+ *   attempts  id, serial, number → an ended attempt
+ *   due       level, bucket, … → pending occurrences, many to a value (due/)
+ *   buckets   bucket → how many
+ *   ends      class, minute, commit → what ended, for retention (retention.ts)
+ *   dead      number → a dead letter's id and serial
+ *   counts    tenant → its counts
+ *   settings  name → JSON
+ *   keys      hash of tenant and key → id (key-index.ts)
+ */
+import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { open } from 'lmdb';
+import {
+  StoreCorruptError,
+  StoreFullError,
+  StoreUnavailableError,
+  StoreVersionError,
+  TickwheelError,
+} from '../../core/errors.js';
+import { type Arena, MalformedError } from './bytes.js';
+import { checkFile } from './file-check.js';
+import { Key } from './keys.js';
+import { LoggedDb, PutLog } from './put-log.js';
+
+export interface RangeOptions {
+  readonly start: Key;
+  /** Exclusive. */
+  readonly end: Key;
+  readonly limit?: number;
+  readonly reverse?: boolean;
+  readonly values?: boolean;
+}
+
+/** A database with our keys and values. What is read is valid until the next read. */
+export interface Db {
+  /** Queues; see PutLog. */
+  put(key: Key, value: Arena): void;
+  remove(key: Key): void;
+  getBinaryFast(key: Key): Uint8Array | undefined;
+  getRange(options: RangeOptions): Iterable<{ key: Uint8Array; value: Uint8Array }>;
+  getKeys(options: RangeOptions): Iterable<Uint8Array>;
+}
+
+/** What of a database of lmdb-js is used. */
+export interface RawDb {
+  put(key: Key, value: Arena, version?: number): Promise<boolean>;
+  remove(key: Key): Promise<boolean>;
+  getBinaryFast(key: Key): Uint8Array | undefined;
+  getEntry(key: Key): { version?: number } | undefined;
+  getRange(options: RangeOptions): Iterable<{ key: Uint8Array; value: Uint8Array }>;
+  getKeys(options: RangeOptions): Iterable<Uint8Array>;
+}
+
+interface ChainDb extends RawDb {
+  ifVersion(key: Key, version: number | undefined, puts: () => void): Promise<boolean>;
+}
+
+interface Root {
+  openDB(name: string, options: object): RawDb;
+  readonly flushed: PromiseLike<unknown>;
+  close(): Promise<void>;
+  getStats(): { root?: { lastPageNumber?: number }; lastPageNumber?: number; pageSize?: number };
+}
+
+const NAMES = [
+  'meta',
+  'pool',
+  'tasks',
+  'history',
+  'names',
+  'attempts',
+  'due',
+  'buckets',
+  'ends',
+  'dead',
+  'counts',
+  'settings',
+  'keys',
+] as const;
+
+export type DbName = (typeof NAMES)[number];
+
+/** Address space, not memory or disk: reserved once, since moving a map stops everything that reads it. */
+const MAP_BYTES = 2 ** 40;
+const DATA_FILE = 'data.mdb';
+/** MDB_INVALID, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_PANIC and what their messages say. */
+const CORRUPT =
+  /MDB_INVALID|MDB_CORRUPTED|MDB_PAGE_NOTFOUND|not an LMDB file|page not found|corrupt/i;
+const VERSION = /MDB_VERSION_MISMATCH|version mismatch/i;
+const FULL = /MDB_MAP_FULL|ENOSPC|No space left|EFBIG|File too large|EDQUOT|quota exceeded/i;
+
+function writeKey(key: Key | Uint8Array, target: Uint8Array, start: number): number {
+  const isKey = key instanceof Key;
+  const bytes = isKey ? key.bytes : key;
+  const from = isKey ? key.at : 0;
+  const { length } = key;
+  for (let i = 0; i < length; i++) target[start + i] = bytes[from + i];
+  return start + length;
+}
+
+function readKey(source: Uint8Array, start: number, end: number): Uint8Array {
+  return Uint8Array.prototype.slice.call(source, start, end);
+}
+
+const DB_OPTIONS = {
+  keyEncoder: { writeKey, readKey },
+  encoder: {
+    encode: (value: Arena) => value,
+    decode: (value: Uint8Array) => value,
+    copyBuffers: true,
+  },
+};
+
+export class Environment {
+  readonly path: string;
+  readonly file: string;
+  readonly db: Readonly<Record<DbName, Db>>;
+  readonly log: PutLog;
+  readonly #root: Root;
+  readonly #chain: ChainDb;
+  readonly #chainKey = new Key().byte(1);
+
+  /** @throws StoreCorruptError, StoreVersionError, StoreUnavailableError */
+  static open(path: string): Environment {
+    mkdirSync(path, { recursive: true });
+    const file = join(path, DATA_FILE);
+    try {
+      checkFile(file);
+      return new Environment(path, file);
+    } catch (error) {
+      throw translated(error, file);
+    }
+  }
+
+  private constructor(path: string, file: string) {
+    this.path = path;
+    this.file = file;
+    this.#root = open(file, {
+      ...DB_OPTIONS,
+      noSubdir: true,
+      mapSize: MAP_BYTES,
+      maxDbs: NAMES.length + 4,
+      overlappingSync: true,
+      noReadAhead: true,
+    } as never) as unknown as Root;
+    const make = (name: string, options: object = {}): RawDb =>
+      this.#root.openDB(name, { ...DB_OPTIONS, ...options });
+    this.#chain = make('chain', { useVersions: true }) as ChainDb;
+    this.log = new PutLog();
+    const dbs = NAMES.map((name) => [name, new LoggedDb(make(name), this.log)] as const);
+    this.db = Object.fromEntries(dbs) as unknown as Record<DbName, Db>;
+  }
+
+  /** Bytes of the file. */
+  get bytes(): number {
+    return statSync(this.file).size;
+  }
+
+  /** The number of the newest commit; 0: there was none. */
+  newestCommit(): number {
+    return this.#chain.getEntry(this.#chainKey)?.version ?? 0;
+  }
+
+  /**
+   * One transaction of all that was queued, if the newest commit before it is number `before`; `visible` is false when
+   * it is not, because a commit before this one failed. `byte` is an arena with one byte that stays as it is.
+   */
+  commit(before: number, number: number, byte: Arena): TwoMoments {
+    const chained = (): void => {
+      this.log.execute();
+      byte.start = 0;
+      byte.end = 1;
+      this.#chain.put(this.#chainKey, byte, number);
+    };
+    const expected = before === 0 ? undefined : before;
+    const visible = this.#chain.ifVersion(this.#chainKey, expected, chained);
+    // Lazy: it means what was queued when `then` is called.
+    const flushed = new Promise<void>((resolve, reject) => {
+      this.#root.flushed.then(() => resolve(), reject);
+    });
+    return { visible, flushed };
+  }
+
+  async close(): Promise<void> {
+    await this.#root.close();
+  }
+}
+
+export interface TwoMoments {
+  readonly visible: Promise<boolean>;
+  readonly flushed: Promise<void>;
+}
+
+/** The error that a caller is told for one of lmdb-js or of the decoder. */
+export function translated(error: unknown, file: string): Error {
+  if (error instanceof TickwheelError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const code = (error as { code?: unknown } | undefined)?.code;
+  const said = `${message} ${typeof code === 'string' ? code : ''}`;
+  if (error instanceof MalformedError || CORRUPT.test(said)) {
+    return new StoreCorruptError(`the store's file '${file}' is damaged: ${message}`, {
+      cause: error,
+    });
+  }
+  if (VERSION.test(said)) {
+    return new StoreVersionError(`the store's file '${file}' has another format: ${message}`, {
+      cause: error,
+    });
+  }
+  if (FULL.test(said)) {
+    return new StoreFullError(`no space for the store's file '${file}': ${message}`, {
+      cause: error,
+    });
+  }
+  return new StoreUnavailableError(`the store's file '${file}' can't be used: ${message}`, {
+    cause: error,
+  });
+}

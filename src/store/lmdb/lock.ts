@@ -1,0 +1,119 @@
+/**
+ * One process at a time: a file that names its holder by pid, start time and boot. It dies with its holder, never by
+ * a timeout: a holder that is not running, or is another process that was given the same pid, has no lock, so a store
+ * can be opened right after a SIGKILL.
+ */
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { StoreLockedError } from '../../core/errors.js';
+
+interface Holder {
+  readonly pid: number;
+  /** When the process began, in the kernel's clock ticks since boot; empty where the system does not say. */
+  readonly start: string;
+  readonly boot: string;
+}
+
+const TRIES_MAX = 10;
+
+/** @returns what gives the lock free @throws StoreLockedError with the holder's pid */
+export function acquireLock(path: string): () => void {
+  const own: Holder = { pid: process.pid, start: startOf(process.pid), boot: bootId() };
+  const text = JSON.stringify(own);
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, text);
+  try {
+    for (let tries = 0; tries < TRIES_MAX; tries++) {
+      if (link(draft, path)) return () => release(path, text);
+      const held = read(path);
+      if (held === undefined) continue;
+      const holder = parse(held);
+      if (holder !== undefined && isAlive(holder)) throw locked(path, holder.pid);
+      takeAway(path, held);
+    }
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  throw locked(path, parse(read(path) ?? '')?.pid ?? 0);
+}
+
+function locked(path: string, pid: number): StoreLockedError {
+  return new StoreLockedError(
+    `the store is open in process ${pid} (lock file '${path}'); shut that scheduler down first`,
+  );
+}
+
+/** A link is made whole or not at all: nobody sees half a lock. */
+function link(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** Removes a dead holder's lock, and not one that somebody else has put there meanwhile. */
+function takeAway(path: string, dead: string): void {
+  const aside = `${path}.${process.pid}.dead`;
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  if (read(aside) !== dead) link(aside, path);
+  rmSync(aside, { force: true });
+}
+
+function release(path: string, own: string): void {
+  if (read(path) === own) rmSync(path, { force: true });
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function parse(text: string): Holder | undefined {
+  try {
+    const holder = JSON.parse(text) as Holder;
+    return Number.isInteger(holder.pid) ? holder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(holder: Holder): boolean {
+  if (holder.boot !== bootId()) return false;
+  try {
+    process.kill(holder.pid, 0);
+  } catch (error) {
+    // EPERM: it is there, and somebody else's.
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+  }
+  return startOf(holder.pid) === holder.start;
+}
+
+function bootId(): string {
+  return tryRead('/proc/sys/kernel/random/boot_id').trim();
+}
+
+function startOf(pid: number): string {
+  // Behind the command's name, which may hold anything, also brackets; start time is the 22nd field.
+  const stat = tryRead(`/proc/${pid}/stat`);
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields[19] ?? '';
+}
+
+function tryRead(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

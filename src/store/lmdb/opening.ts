@@ -1,0 +1,75 @@
+/** Opens the files of a store whose lock is held: its format is checked and its epoch raised before anything else. */
+import { assert } from '../../core/assert.js';
+import { StoreCorruptError, StoreVersionError } from '../../core/errors.js';
+import type { StoreOpenOptions, StoreSession } from '../store.js';
+import { type Arena, Reader, Writer } from './bytes.js';
+import { Environment, translated } from './environment.js';
+import { FORMAT } from './formats.js';
+import { Key } from './keys.js';
+import { LmdbSession } from './session.js';
+
+/** A session's epoch takes 20 bits of a fencing token. */
+const EPOCH_MAX = 2 ** 20;
+const FORMAT_KEY = 1;
+const EPOCH_KEY = 2;
+
+/**
+ * @param release gives the lock free; called when the session is closed
+ * @throws StoreCorruptError, StoreVersionError, StoreUnavailableError
+ */
+export async function openSession(
+  path: string,
+  options: StoreOpenOptions,
+  release: () => void,
+): Promise<StoreSession> {
+  const env = Environment.open(path);
+  try {
+    const chainByte = byteArena();
+    const epoch = await begin(env, chainByte);
+    return new LmdbSession({ ...options, env, epoch, chainByte, release });
+  } catch (error) {
+    await env.close();
+    throw translated(error, env.file);
+  }
+}
+
+function byteArena(): Arena {
+  const writer = new Writer();
+  writer.begin(1);
+  writer.byte(1);
+  return writer.end();
+}
+
+/** Checks the format and raises the epoch, durably: no token of an epoch is ever issued twice. */
+async function begin(env: Environment, chainByte: Arena): Promise<number> {
+  const { meta } = env.db;
+  const key = new Key();
+  const read = (which: number): number | undefined => {
+    const value = meta.getBinaryFast(key.clear().byte(which));
+    return value && new Reader(value, 0, value.length).varint();
+  };
+  const format = read(FORMAT_KEY);
+  const newest = env.newestCommit();
+  if (format === undefined && newest > 0) {
+    throw new StoreCorruptError(`the store's file '${env.file}' is damaged: it names no format`);
+  }
+  if (format !== undefined && format > FORMAT) {
+    throw new StoreVersionError(
+      `the store's file '${env.file}' has format ${format}; this version reads up to ${FORMAT}`,
+    );
+  }
+  const epoch = (read(EPOCH_KEY) ?? 0) + 1;
+  assert(epoch < EPOCH_MAX, 'a store is opened at most 2^20 times');
+  const writer = new Writer();
+  const put = (which: number, value: number): void => {
+    writer.begin(10);
+    writer.varint(value);
+    meta.put(key.clear().byte(which), writer.end());
+  };
+  put(FORMAT_KEY, FORMAT);
+  put(EPOCH_KEY, epoch);
+  const { visible, flushed } = env.commit(newest, newest + 1, chainByte);
+  await visible;
+  await flushed;
+  return epoch;
+}

@@ -1,0 +1,104 @@
+/**
+ * The puts of a commit, noted until all of it has been decided: only then are they handed to lmdb-js, which can't take
+ * one back. Nothing is made for a put: its key is copied behind the others, its value lies in an arena.
+ */
+import type { Arena } from './bytes.js';
+import type { Db, RangeOptions, RawDb } from './environment.js';
+import { Key } from './keys.js';
+
+export class PutLog {
+  #keys = new Uint8Array(64 * 1024);
+  #keysEnd = 0;
+  readonly #dbs: RawDb[] = [];
+  readonly #keyEnds: number[] = [];
+  /** Undefined: a removal. */
+  readonly #arenas: (Arena | undefined)[] = [];
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+  readonly #key = new Key(0);
+
+  get size(): number {
+    return this.#dbs.length;
+  }
+
+  add(db: RawDb, key: Key, value: Arena | undefined): void {
+    const { length, bytes, at } = key;
+    if (this.#keysEnd + length > this.#keys.length) this.#grow(length);
+    const keys = this.#keys;
+    const to = this.#keysEnd;
+    for (let i = 0; i < length; i++) keys[to + i] = bytes[at + i];
+    this.#keysEnd = to + length;
+    this.#dbs.push(db);
+    this.#keyEnds.push(this.#keysEnd);
+    this.#arenas.push(value);
+    this.#starts.push(value === undefined ? 0 : value.start);
+    this.#ends.push(value === undefined ? 0 : value.end);
+  }
+
+  #grow(more: number): void {
+    const grown = new Uint8Array(Math.max(this.#keys.length * 2, this.#keys.length + more));
+    grown.set(this.#keys);
+    this.#keys = grown;
+  }
+
+  /** Hands all to lmdb-js, in order. */
+  execute(): void {
+    const key = this.#key;
+    key.bytes = this.#keys;
+    let at = 0;
+    for (let i = 0; i < this.#dbs.length; i++) {
+      const end = this.#keyEnds[i];
+      key.at = at;
+      key.length = end - at;
+      at = end;
+      const arena = this.#arenas[i];
+      if (arena === undefined) void this.#dbs[i].remove(key);
+      else {
+        arena.start = this.#starts[i];
+        arena.end = this.#ends[i];
+        void this.#dbs[i].put(key, arena);
+      }
+    }
+    this.clear();
+  }
+
+  clear(): void {
+    this.#keysEnd = 0;
+    this.#dbs.length = 0;
+    this.#keyEnds.length = 0;
+    this.#arenas.length = 0;
+    this.#starts.length = 0;
+    this.#ends.length = 0;
+  }
+}
+
+/** Reads at once, and notes what is put. */
+export class LoggedDb implements Db {
+  readonly #db: RawDb;
+  readonly #log: PutLog;
+
+  constructor(db: RawDb, log: PutLog) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  put(key: Key, value: Arena): void {
+    this.#log.add(this.#db, key, value);
+  }
+
+  remove(key: Key): void {
+    this.#log.add(this.#db, key, undefined);
+  }
+
+  getBinaryFast(key: Key): Uint8Array | undefined {
+    return this.#db.getBinaryFast(key);
+  }
+
+  getRange(options: RangeOptions): Iterable<{ key: Uint8Array; value: Uint8Array }> {
+    return this.#db.getRange(options);
+  }
+
+  getKeys(options: RangeOptions): Iterable<Uint8Array> {
+    return this.#db.getKeys(options);
+  }
+}

@@ -1,0 +1,244 @@
+/** One opening of a store: its parts wired, its reads and commits. */
+import type { Clock } from '../../clock/clock.js';
+import { StoreUnavailableError } from '../../core/errors.js';
+import type { AttemptRecord, OccurrenceRecord, TaskView } from '../../core/model.js';
+import type {
+  Commit,
+  DeadLetterQuery,
+  DueWindow,
+  LiveEntry,
+  Page,
+  PageQuery,
+  Retention,
+  Setting,
+  StoreCounts,
+  StoreSession,
+  TaskQuery,
+  Unit,
+} from '../store.js';
+import { Applier } from './apply.js';
+import { type Arena, Writer } from './bytes.js';
+import { Counts } from './counts.js';
+import { DueIndex } from './due/due-index.js';
+import { type Environment, translated } from './environment.js';
+import { Pipeline } from './pipeline.js';
+import { PlainKeyIndex } from './plain-keys.js';
+import { Pool } from './pool.js';
+import { Pruner } from './prune.js';
+import { Queries } from './queries.js';
+import { Records } from './records.js';
+import { Ends } from './retention.js';
+import { hasEnded, type Row } from './row.js';
+import { RowCache } from './row-cache.js';
+import { RowCodec } from './row-codec.js';
+import { Settings } from './settings.js';
+
+export interface SessionOptions {
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly retention: Retention;
+  readonly epoch: number;
+  /** A byte that stays as it is. */
+  readonly chainByte: Arena;
+  /** Gives the store's lock free. */
+  readonly release: () => void;
+}
+
+/** Rows due within this are kept in memory after their commit. */
+const NEAR_MS = 10_000;
+
+export class LmdbSession implements StoreSession {
+  readonly epoch: number;
+  readonly due: DueWindow;
+  readonly waitsForClock = false;
+  readonly #options: SessionOptions;
+  readonly #counts: Counts;
+  readonly #settings: Settings;
+  readonly #queries: Queries;
+  readonly #applier: Applier;
+  readonly #pruner: Pruner;
+  readonly #pipeline: Pipeline;
+  #closed: StoreUnavailableError | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    this.epoch = options.epoch;
+    const { env, clock, retention } = options;
+    const { db } = env;
+    const writer = new Writer();
+    const pool = new Pool(db.pool);
+    const cache = new RowCache();
+    const records = new Records(env, new RowCodec(pool), cache, writer);
+    const counts = new Counts(db.counts);
+    const settings = new Settings(db.settings, writer);
+    const ends = new Ends(db.ends);
+    ends.setRetention(retention.succeededMs, retention.failedMs);
+    const keys = new PlainKeyIndex(db.keys, writer);
+    const due = new DueIndex({
+      due: db.due,
+      buckets: db.buckets,
+      pool,
+      rowOf: (taskId) => records.row(taskId),
+    });
+    const applier = new Applier({ records, cache, counts, due, ends, keys, settings });
+    const load = (keepsWindow: boolean): void => {
+      env.log.clear();
+      cache.clear();
+      applier.clear();
+      ends.clear();
+      keys.settled();
+      pool.load();
+      records.load();
+      counts.load();
+      settings.load();
+      due.reload(keepsWindow);
+    };
+    load(false);
+    const keeps = ({ task, occurrences }: Row): boolean => {
+      if (hasEnded(task)) return false;
+      const soonMs = clock.now() + NEAR_MS;
+      for (const { record } of occurrences) if (record.dueAt <= soonMs) return true;
+      return false;
+    };
+    this.#pipeline = new Pipeline(
+      {
+        env,
+        clock,
+        writer,
+        apply: (units, context) => applier.apply(units, context),
+        finish: (context) => {
+          applier.finish(context);
+          ends.finish(context.number, writer);
+          due.finish(context);
+          counts.flush(writer);
+          pool.flush(writer);
+        },
+        visible: (commit) => cache.visible(commit, keeps),
+        settled: () => keys.settled(),
+        hasLeftovers: (visible) => due.hasLeftovers(visible),
+        reload: () => load(true),
+      },
+      options.chainByte,
+    );
+    this.#counts = counts;
+    this.#settings = settings;
+    this.#applier = applier;
+    this.#queries = new Queries(env, records);
+    this.#pruner = new Pruner(records, applier, ends, writer);
+    this.due = this.#windowOf(due);
+  }
+
+  #windowOf(due: DueIndex): DueWindow {
+    const pipeline = this.#pipeline;
+    return {
+      get watermarkMs() {
+        return due.watermarkMs;
+      },
+      earliestMs: () => this.#reading(() => due.earliestMs()),
+      runningTasks: () => due.runningTasks(),
+      load: async (nowMs, room) => {
+        this.#assertUsable();
+        const step = this.#reading(() => due.load(nowMs, room, pipeline.visibleCommit));
+        if (step.splits) await pipeline.run((context) => due.split(context));
+        const { entries, more, nextAtMs } = step;
+        return { entries, more, nextAtMs };
+      },
+    };
+  }
+
+  get unflushedBytes(): number {
+    return this.#pipeline.unflushedBytes;
+  }
+
+  commit(units: readonly Unit[]): Commit {
+    if (this.#closed === undefined) return this.#pipeline.commit(units);
+    const rejected = Promise.reject(this.#closed);
+    rejected.catch(() => {});
+    return { visible: rejected, durable: rejected };
+  }
+
+  async views(ids: readonly string[]): Promise<readonly (TaskView | undefined)[]> {
+    return this.#reading(() => this.#queries.views(ids));
+  }
+
+  async taskIdOfKey(tenant: string, key: string, nowMs: number): Promise<string | undefined> {
+    return this.#reading(() => this.#applier.holderOf(tenant, key, nowMs));
+  }
+
+  async occurrence(id: string): Promise<OccurrenceRecord | undefined> {
+    return this.#reading(() => this.#queries.occurrence(id));
+  }
+
+  async attempts(occurrenceId: string): Promise<readonly AttemptRecord[]> {
+    return this.#reading(() => this.#queries.attempts(occurrenceId));
+  }
+
+  async listTasks(query: TaskQuery): Promise<Page<TaskView>> {
+    return this.#reading(() => this.#queries.listTasks(query));
+  }
+
+  async listOccurrences(taskId: string, query: PageQuery): Promise<Page<OccurrenceRecord>> {
+    return this.#reading(() => this.#queries.listOccurrences(taskId, query));
+  }
+
+  async listDeadLetters(query: DeadLetterQuery): Promise<Page<OccurrenceRecord>> {
+    return this.#reading(() => this.#queries.listDeadLetters(query));
+  }
+
+  async scanLive(query: PageQuery): Promise<Page<LiveEntry>> {
+    return this.#reading(() => this.#queries.scanLive(query));
+  }
+
+  async settings(): Promise<ReadonlyMap<string, Setting>> {
+    this.#assertUsable();
+    return this.#settings.all;
+  }
+
+  async counts(): Promise<StoreCounts> {
+    this.#assertUsable();
+    return { ...this.#counts.all(), bytes: this.#options.env.bytes };
+  }
+
+  async prune(
+    nowMs: number,
+    max: number,
+  ): Promise<{ removed: number; nextAtMs: number | undefined }> {
+    const nextAtMs = this.#reading(() => this.#pruner.peek());
+    if (nextAtMs === undefined || nextAtMs > nowMs) return { removed: 0, nextAtMs };
+    let pruned = { removed: 0, nextAtMs: undefined as number | undefined };
+    await this.#pipeline.run((context) => {
+      pruned = this.#pruner.prune(nowMs, max, context);
+    });
+    return pruned;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#closed = new StoreUnavailableError('the store was closed');
+    await this.#pipeline.idle();
+    try {
+      await this.#options.env.close();
+    } finally {
+      this.#options.release();
+    }
+  }
+
+  #reading<T>(read: () => T): T {
+    this.#assertUsable();
+    try {
+      return read();
+    } catch (error) {
+      throw translated(error, this.#options.env.file);
+    }
+  }
+
+  #assertUsable(): void {
+    const failure = this.#pipeline.failure ?? this.#closed;
+    if (failure !== undefined) throw failure;
+  }
+}

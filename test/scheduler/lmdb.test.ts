@@ -1,0 +1,104 @@
+/** A scheduler on the LMDB store: what survives the end of its process, and what stays out of memory. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Context, lmdbStore, Scheduler, VirtualClock } from '../../src/index.js';
+import { START_MS, seeded } from './helpers.js';
+
+const random = seeded(4);
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
+});
+
+afterEach(() => {
+  rmSync(root, { recursive: true, force: true });
+});
+
+/** The files as a death of the process would leave them, in a directory of their own. */
+function copyOfFiles(path: string): string {
+  const copy = join(root, 'copy');
+  mkdirSync(copy);
+  cpSync(join(path, 'data.mdb'), join(copy, 'data.mdb'));
+  return copy;
+}
+
+describe('after the death of its process', () => {
+  it('what ran is crashed, uncharged, and runs again; what is pending comes in time', async () => {
+    const path = join(root, 'store');
+    const clock = new VirtualClock(START_MS, { settleTimeout: 20 });
+    const handlers = { nap: (ms: number, ctx: Context) => ctx.sleep(ms).then(() => ctx.attempt) };
+    const first = await Scheduler.open({ clock, random, handlers, store: lmdbStore({ path }) });
+    await first.start();
+    const running = await first.schedule('nap', 3000);
+    const later = await first.schedule('nap', 0, { delay: '1h' });
+    const far = await first.schedule('nap', 0, { delay: '30d' });
+    await clock.advance('1s');
+    expect((await first.get(running.id))?.status).toBe('running');
+    const copy = copyOfFiles(path);
+
+    const clockAfter = new VirtualClock(clock.now(), { settleTimeout: 20 });
+    const second = await Scheduler.open({
+      clock: clockAfter,
+      random,
+      handlers,
+      store: lmdbStore({ path: copy }),
+    });
+    await second.start();
+    await clockAfter.advance('1m');
+    const occurrence = await second.wait(running.id);
+    expect(occurrence).toMatchObject({ status: 'succeeded', attempt: 2, failures: 0, crashes: 0 });
+    expect((await second.attempts(occurrence.id)).map(({ outcome }) => outcome)).toEqual([
+      'crashed',
+      'succeeded',
+    ]);
+    await clockAfter.advance('1h');
+    expect((await second.get(later.id))?.status).toBe('succeeded');
+    expect((await second.get(far.id))?.status).toBe('scheduled');
+    await clockAfter.advanceTo(START_MS + 30 * 86_400_000);
+    expect((await second.get(far.id))?.status).toBe('succeeded');
+
+    for (const [scheduler, at] of [
+      [second, clockAfter],
+      [first, clock],
+    ] as const) {
+      const over = scheduler.shutdown({ drain: false });
+      await at.advance('30s');
+      await over;
+    }
+  });
+});
+
+describe('tasks that are due far ahead', () => {
+  it('move, are cancelled and come due like all others, though memory holds none of them', async () => {
+    const clock = new VirtualClock(START_MS);
+    const ran: number[] = [];
+    const scheduler = await Scheduler.open({
+      clock,
+      random,
+      handlers: { note: (n: number) => void ran.push(n) },
+      store: lmdbStore({ path: root }),
+    });
+    await scheduler.start();
+    const made = await scheduler.scheduleMany(
+      Array.from({ length: 100 }, (_, n) => ({
+        handler: 'note' as const,
+        payload: n,
+        options: { delay: `${n + 10}d` as const },
+      })),
+    );
+    const ids = made.map((task) => (task instanceof Error ? '' : task.id));
+    const stats = await scheduler.stats();
+    expect(stats.pending).toBe(100);
+    expect(stats.nextDueAt).toEqual(new Date(START_MS + 10 * 86_400_000));
+    for (const id of ids.slice(10)) await scheduler.cancel(id);
+    await scheduler.update(ids[9] as string, { delay: '5m' });
+    await clock.advance('10m');
+    expect(ran).toEqual([9]);
+    await clock.advance('20d');
+    expect(ran).toEqual([9, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    await scheduler.shutdown();
+  });
+});
