@@ -107,6 +107,7 @@ export class Creation {
     }
     await this.#submit(admitted, results);
     // Admission refuses creates; one whose key is held would be none.
+    if (refused.length > 0) await this.#options.engine.settled();
     for (const job of refused) {
       results[job.index] = (await this.#meetAny(job, nowMs)) ?? results[job.index];
     }

@@ -26,6 +26,7 @@ export {
 } from './core/schedule.js';
 export type { Duration, Instant } from './core/units.js';
 export type { LatenessStats, ShutdownResult } from './engine/engine.js';
+export type { Repairs } from './engine/reconcile.js';
 export type {
   Context,
   Handler,

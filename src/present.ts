@@ -135,6 +135,8 @@ export interface EventDetails {
   leaseExpired: { readonly workerId: string | undefined };
   paused: object;
   resumed: object;
+  /** `overdue`, `ready`, `running` or `lease`: see `stats().repairs`. */
+  repaired: { readonly reason: string };
 }
 
 export type EventType = TaskEventType;

@@ -16,13 +16,14 @@ import { scheduleKey } from './core/schedule.js';
 import { type TaskStatus, taskStatus } from './core/status.js';
 import { type Duration, parseDurationMs } from './core/units.js';
 import { Creation } from './creation.js';
-import { Engine, type ShutdownResult } from './engine/engine.js';
+import { Engine, type EngineOptions, type ShutdownResult } from './engine/engine.js';
 import type { Outcome } from './engine/job.js';
 import { limitsSetting, pauseSetting, type Scope } from './engine/scopes.js';
 import type { Executor } from './execution/executor.js';
 import type { HandlerMap, HandlersOf } from './execution/handler.js';
 import { InProcessExecutor } from './execution/in-process.js';
 import { Hub } from './observe/hub.js';
+import { OneByOne } from './one-by-one.js';
 import type { TenantLimits } from './options.js';
 import {
   type OpenOptions,
@@ -101,6 +102,7 @@ const EVENT_TYPES: readonly (EventType | '*')[] = [
   'leaseExpired',
   'paused',
   'resumed',
+  'repaired',
   '*',
 ];
 
@@ -114,6 +116,16 @@ interface Wiring {
   readonly values: Values;
 }
 
+/** @internal What the simulator puts in the place of ours: workers that die on demand, wheels that are there at once. */
+export interface OwnParts {
+  /** Undefined for a producer. */
+  readonly executor: Executor | undefined;
+  readonly makeWheel?: EngineOptions['makeWheel'];
+}
+
+/** @internal As `Scheduler.open`. */
+export let openWith: (options: OpenOptions, parts: OwnParts) => Promise<Scheduler>;
+
 /**
  * A scheduler of one process. Everything but execution works from `open` on; `start` begins execution.
  * Every promise of a change resolves when the change is durable.
@@ -121,6 +133,7 @@ interface Wiring {
 export class Scheduler<H extends object = HandlerMap> {
   readonly #wiring: Wiring;
   readonly #creation: Creation;
+  readonly #updates = new OneByOne();
   #state: SchedulerState = 'open';
   #shutdown: Promise<ShutdownResult> | undefined;
   #detach: (() => void) | undefined;
@@ -136,12 +149,20 @@ export class Scheduler<H extends object = HandlerMap> {
   static open<H extends HandlerMap>(options: OpenOptions & { handlers: H }): Promise<Scheduler<H>>;
   static async open(given: unknown): Promise<Scheduler> {
     const options = resolveOptions(given);
+    return Scheduler.#open(options, { executor: await executorOf(options) });
+  }
+
+  static {
+    openWith = (given, parts) => Scheduler.#open(resolveOptions(given), parts);
+  }
+
+  static async #open(options: ResolvedOptions, parts: OwnParts): Promise<Scheduler> {
+    const { executor } = parts;
     const values = new Values(options.maxPayloadBytes, options.payloadCodec);
-    const executor = await executorOf(options);
     const { clock, retention } = options;
     const session = await options.store.open({ clock, retention });
     try {
-      return await Scheduler.#wire(options, values, executor, session);
+      return await Scheduler.#wire(options, values, parts, session);
     } catch (error) {
       await executor?.close();
       await session.close();
@@ -152,7 +173,7 @@ export class Scheduler<H extends object = HandlerMap> {
   static async #wire(
     options: ResolvedOptions,
     values: Values,
-    executor: Executor | undefined,
+    { executor, makeWheel }: OwnParts,
     session: StoreSession,
   ): Promise<Scheduler> {
     const { clock, logger } = options;
@@ -186,6 +207,7 @@ export class Scheduler<H extends object = HandlerMap> {
       leaseDurationMs: options.leaseDurationMs,
       timeoutGraceMs: options.timeoutGraceMs,
       values,
+      makeWheel,
       onFailure: (error) => {
         const failure =
           error instanceof StoreUnavailableError
@@ -287,7 +309,10 @@ export class Scheduler<H extends object = HandlerMap> {
     return result as Task<PayloadOf<H[N]>> & { created: boolean };
   }
 
-  /** As `schedule`, for many at once: the results are in order, each a task or the error that refused it. */
+  /**
+   * As `schedule`, for many at once: the results are in order, each a task or the error that refused it. Of more than
+   * 1,000 items the later ones are read while the first are written: leave them as they are until it resolves.
+   */
   async scheduleMany(
     items: readonly ScheduleItem<H>[],
   ): Promise<((Task & { created: boolean }) | TickwheelError)[]> {
@@ -447,29 +472,34 @@ export class Scheduler<H extends object = HandlerMap> {
     const request = updateRequest(patch, resolved.clock.now());
     const payload = request.hasPayload ? values.encode(request.payload, 'payload') : undefined;
     const id = await this.#require(ref, 'update');
-    for (;;) {
-      const view = await this.#view(id);
-      if (view === undefined) throw new TaskNotFoundError(`update: no task ${id}`);
-      const { task } = view;
-      if (request.handlerVersion !== undefined) {
-        checkHandler(executor, task.handler, request.handlerVersion);
+    // In a row: two at once would each find that the other has changed the policies it had read.
+    return this.#updates.run(id, async () => {
+      for (;;) {
+        const view = await this.#view(id);
+        if (view === undefined) throw new TaskNotFoundError(`update: no task ${id}`);
+        const { task } = view;
+        if (request.handlerVersion !== undefined) {
+          checkHandler(executor, task.handler, request.handlerVersion);
+        }
+        const { schedule } = request;
+        const rescheduled =
+          schedule !== undefined && scheduleKey(schedule) !== scheduleKey(task.schedule);
+        const change: TaskPatch = {
+          policies: request.policies(task.policies, schedule ?? task.schedule),
+          ...(payload === undefined ? {} : { payload }),
+          ...(rescheduled ? { schedule } : {}),
+          ...(request.priority === undefined ? {} : { priority: request.priority }),
+          ...(request.handlerVersion === undefined
+            ? {}
+            : { handlerVersion: request.handlerVersion }),
+        };
+        const expectedVersion = (version as number | undefined) ?? task.version;
+        const outcome = await this.#submit(id, { kind: 'update', patch: change, expectedVersion });
+        // The policies were read before: another caller's change in between means to read them again.
+        if (version === undefined && isConflict(outcome)) continue;
+        return this.#present(this.#viewOf(outcome, id, 'update'));
       }
-      const { schedule } = request;
-      const rescheduled =
-        schedule !== undefined && scheduleKey(schedule) !== scheduleKey(task.schedule);
-      const change: TaskPatch = {
-        policies: request.policies(task.policies, schedule ?? task.schedule),
-        ...(payload === undefined ? {} : { payload }),
-        ...(rescheduled ? { schedule } : {}),
-        ...(request.priority === undefined ? {} : { priority: request.priority }),
-        ...(request.handlerVersion === undefined ? {} : { handlerVersion: request.handlerVersion }),
-      };
-      const expectedVersion = (version as number | undefined) ?? task.version;
-      const outcome = await this.#submit(id, { kind: 'update', patch: change, expectedVersion });
-      // The policies were read before: another caller's change in between means to read them again.
-      if (version === undefined && isConflict(outcome)) continue;
-      return this.#present(this.#viewOf(outcome, id, 'update'));
-    }
+    });
   }
 
   /** True: nothing of it starts again, what runs is signalled. False: it had ended. @throws TaskNotFoundError */

@@ -1,5 +1,6 @@
 /** `stats()`: counts by state, lateness, and how full each bound is. */
 import type { Engine, LatenessStats } from './engine/engine.js';
+import type { Repairs } from './engine/reconcile.js';
 import type { ResolvedOptions } from './options.js';
 import type { StateCounts, StoreCounts } from './store/store.js';
 
@@ -18,6 +19,7 @@ export interface Stats extends StateCounts {
     readonly maxReady: Bound;
     readonly maxUnflushedBytes: Bound;
     readonly slots: Bound;
+    /** By tenant: `waiting`, `running`, `startsPerSecond`, and `pending` (tasks that have not ended). */
     readonly tenants: Readonly<Record<string, Readonly<Record<string, Bound>>>>;
     readonly handlers: Readonly<Record<string, Readonly<Record<string, Bound>>>>;
   };
@@ -25,10 +27,15 @@ export interface Stats extends StateCounts {
   readonly waitingVersions: Readonly<Record<string, number>>;
   /** In-process handlers that were given up but have not ended. */
   readonly zombies: number;
+  /** Ends and heartbeats of attempts that had been given up before: refused, they changed nothing. */
+  readonly lateReports: number;
+  /** What was found to be wrong and put right, since `start`; each is a fault somewhere. */
+  readonly repairs: Readonly<Repairs>;
   /** Events that a full listener queue lost. */
   readonly listenerDrops: number;
   /** Due, but held in compact form until their lane has room. */
   readonly overdue: number;
+  /** Of what waits for its time; undefined before `start`, when nothing is timed. */
   readonly nextDueAt: Date | undefined;
 }
 
@@ -65,6 +72,8 @@ export function statsOf(
     },
     waitingVersions: Object.fromEntries(figures.waitingVersions),
     zombies: figures.zombies,
+    lateReports: figures.lateReports,
+    repairs: { ...figures.repairs },
     listenerDrops,
     overdue: figures.overdue,
     nextDueAt: engine.nextDueMs === undefined ? undefined : new Date(engine.nextDueMs),

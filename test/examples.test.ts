@@ -1,6 +1,7 @@
-/** The facts of examples/tour.ts. The examples import the built package: run `npm run build` first. */
+/** The facts of examples/tour.ts and versions.ts. The examples import the built package: run `npm run build` first. */
 import { describe, expect, it } from 'vitest';
 import * as tour from '../examples/tour.js';
+import { deployments } from '../examples/versions.js';
 
 describe('the tour', () => {
   it('fires a cron of every quarter from 09:07 at 09:15, 09:30 and 09:45', async () => {
@@ -78,6 +79,19 @@ describe('the tour', () => {
       cancelled: 1000,
       size: 0,
       nextExpiry: undefined,
+    });
+  });
+});
+
+describe('deploying a new version of a handler', () => {
+  it('runs queued work as it was meant, and what nobody can run once it is given another version', async () => {
+    expect(await deployments()).toEqual({
+      both: ['v1 billed 500 cents', 'v2 billed 900 cents'],
+      only2: {
+        waitingVersions: { 'bill@1': 1 },
+        result: 'v2 billed 700 cents',
+        failures: 0,
+      },
     });
   });
 });

@@ -53,9 +53,9 @@ export class VirtualClock implements Clock {
     this.#settleTimeoutMs = parseDurationMs(settleTimeout ?? 100, 'settleTimeout');
   }
 
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, whole: monotonic time may have fractions. */
   now(): number {
-    return this.#monotonicMs + this.#wallOffsetMs;
+    return Math.floor(this.#monotonicMs + this.#wallOffsetMs);
   }
 
   monotonic(): number {

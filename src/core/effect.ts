@@ -14,7 +14,9 @@ export type TaskEventType =
   | 'missed'
   | 'leaseExpired'
   | 'paused'
-  | 'resumed';
+  | 'resumed'
+  /** A record and this process disagreed, and it was put right: a fault somewhere. */
+  | 'repaired';
 
 /** An event as listeners will be told it, values still encoded. */
 export interface TaskEvent {

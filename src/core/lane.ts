@@ -84,6 +84,8 @@ export class Tenant extends Gate {
   /** Virtual time of its next turn, and a serial number of that turn, to order equal ones. */
   tag = 0;
   turn = 0;
+  /** Turns that it had and nothing came of: it has them once more. */
+  owed = 0;
   readonly lanes = new Map<Version, Lane>();
   /** Its lanes that hold entries, by their heads. */
   readonly heads = new LanesByHead();
@@ -100,6 +102,7 @@ export class Tenant extends Gate {
     this.limited = false;
     this.limitedThrough = 0;
     this.weight = 1;
+    this.owed = 0;
   }
 }
 

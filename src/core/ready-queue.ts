@@ -49,6 +49,8 @@ export interface GateStats {
   readonly running: number;
   readonly maxConcurrency: number | undefined;
   readonly maxRatePerSecond: number | undefined;
+  /** Starts that count against the rate now. */
+  readonly recentStarts: number;
   readonly paused: boolean;
 }
 
@@ -64,6 +66,8 @@ const WEIGHT_MIN = 0.001;
 const WEIGHT_MAX = 1000;
 const IDLE_DROPS_A_TAKE = 256;
 const SPARE_MAX = 4096;
+/** Turns that a tenant may be owed, so that it cannot hold up others for long when it has them. */
+const OWED_MAX = 16;
 
 type Head = Pick<ReadyEntry, 'tenant' | 'handler'>;
 
@@ -213,7 +217,10 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#end(entry, false);
   }
 
-  /** The entry was picked and did not start: as if it had not been picked. It is not put back. */
+  /**
+   * The entry was picked and did not start: as if it had not been picked, also for its tenant's share. It is not put
+   * back.
+   */
   undo(entry: Head): void {
     this.#end(entry, true);
   }
@@ -255,6 +262,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     tenant.running--;
     handler.running--;
     if (refund) {
+      tenant.owed = Math.min(OWED_MAX, tenant.owed + 1);
       tenant.bucket?.refund();
       handler.bucket?.refund();
     }
@@ -530,15 +538,17 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** Current and limit of each tenant and handler known here. O(tenants + handlers). */
   bounds(): { tenants: GateStats[]; handlers: GateStats[] } {
+    const of = (gate: Gate) => statsOf(gate, this.#monotonicMs);
     return {
-      tenants: Array.from(this.#tenants.values(), statsOf),
-      handlers: Array.from(this.#handlers.values(), statsOf),
+      tenants: Array.from(this.#tenants.values(), of),
+      handlers: Array.from(this.#handlers.values(), of),
     };
   }
 }
 
-function statsOf(gate: Gate): GateStats {
+function statsOf(gate: Gate, monotonicMs: number): GateStats {
   const { name, waiting, running, maxRatePerSecond, paused } = gate;
   const maxConcurrency = Number.isFinite(gate.maxConcurrency) ? gate.maxConcurrency : undefined;
-  return { name, waiting, running, maxConcurrency, maxRatePerSecond, paused };
+  const recentStarts = gate.bucket?.missingAt(monotonicMs) ?? 0;
+  return { name, waiting, running, maxConcurrency, maxRatePerSecond, recentStarts, paused };
 }

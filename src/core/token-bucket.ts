@@ -41,6 +41,11 @@ export class TokenBucket {
     return this.#fullAtMs;
   }
 
+  /** Tokens that are missing: about the starts of the last second. */
+  missingAt(monotonicMs: number): number {
+    return Math.max(0, Math.ceil((this.#fullAtMs - monotonicMs) / this.#intervalMs - ROUNDING_MS));
+  }
+
   /** Takes a token. The caller has checked `readyAtMs`. */
   spend(monotonicMs: number): void {
     this.#fullAtMs = Math.max(this.#fullAtMs, monotonicMs) + this.#intervalMs;

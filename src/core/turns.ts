@@ -43,10 +43,11 @@ export class Turns {
     tenant.turn = ++this.#assigned;
   }
 
-  /** The tenant has had its turn. */
+  /** The tenant has had its turn; one that is owed another has it at once. */
   had(tenant: Tenant): void {
     this.#virtual = Math.max(this.#virtual, tenant.tag);
-    this.assign(tenant);
+    if (tenant.owed > 0) tenant.owed--;
+    else this.assign(tenant);
   }
 
   /** The joined lane's tenant may have had turns since the lane was ranked. O(log n). */

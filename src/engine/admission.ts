@@ -64,6 +64,35 @@ export class Admission {
     );
   }
 
+  /** Tasks that have not ended, by tenant. */
+  get open(): ReadonlyMap<string, number> {
+    return this.#open;
+  }
+
+  /** Some task has not ended. */
+  get hasOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
+  /** Nothing is between a caller and the store. */
+  get isSettled(): boolean {
+    return this.#queuedBytes === 0;
+  }
+
+  /** Takes over what the store counts. @returns the tenants of which another count was held here */
+  correct(counted: ReadonlyMap<string, { readonly openTasks: number }>): string[] {
+    const names = new Set([...this.#open.keys(), ...counted.keys()]);
+    const wrong = [...names].filter(
+      (name) => this.openTasks(name) !== (counted.get(name)?.openTasks ?? 0),
+    );
+    for (const name of wrong) {
+      const openTasks = counted.get(name)?.openTasks ?? 0;
+      if (openTasks > 0) this.#open.set(name, openTasks);
+      else this.#open.delete(name);
+    }
+    return wrong;
+  }
+
   /** Lets in without judging: what was admitted before and has to be tried again. */
   readmit(tenant: string, bytes: number): void {
     this.#queuedBytes += bytes;

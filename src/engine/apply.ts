@@ -37,6 +37,11 @@ function isReadyToStart(task: TaskRecord, occurrence: OccurrenceRecord): boolean
   return occurrence.state === 'ready' && !isHeld(task, occurrence);
 }
 
+/** Due once, and then the wall clock went back: it waits for its time again. */
+function isEarly(task: TaskRecord, occurrence: OccurrenceRecord, nowMs: number): boolean {
+  return occurrence.dueAt > nowMs && isReadyToStart(task, occurrence);
+}
+
 function isOpen(task: TaskRecord): boolean {
   return isOpenState(task.state);
 }
@@ -118,7 +123,7 @@ export class Apply {
     const occurrence = active.find(occurrenceId);
     const task = active.draft?.task;
     if (task === undefined || occurrence === undefined || occurrence.dueAt <= nowMs) return;
-    if (!isTimed(task, occurrence) && !isReadyToStart(task, occurrence)) return;
+    if (!isTimed(task, occurrence) && !isEarly(task, occurrence, nowMs)) return;
     this.#parts.timing?.place(timedOf(task, occurrence));
   }
 
@@ -130,7 +135,7 @@ export class Apply {
       if (!refused.has(active)) this.#applyChange(active, batch);
     }
     for (const active of batch.reloaded) {
-      this.#placeAll(active);
+      this.#placeAll(active, batch.facts.nowMs);
       this.#parts.working.release(active, false);
     }
     for (const active of batch.touched) this.#parts.working.release(active, false);
@@ -147,13 +152,16 @@ export class Apply {
     for (let i = 0; i < changed.length; i++) {
       const record = changed[i] as OccurrenceRecord;
       if (isTerminal(record.state)) pruning.noteEnd(nowMs);
-      const mayBeTimed = waitsForTime(statesBefore[i]) && record.id !== active.admittedId;
+      const before = statesBefore[i];
+      const mayBeTimed = waitsForTime(before)
+        ? record.id !== active.admittedId
+        : before === 'ready' && record.dueAt > nowMs;
       dueAtOnce = this.#placeTimed(task, record, mayBeTimed, nowMs) || dueAtOnce;
     }
     const moved =
       !active.isNew &&
       (active.stateBefore !== task.state || active.priorityBefore !== task.priority);
-    if (moved && isOpen(task)) this.#placeAll(active);
+    if (moved && isOpen(task)) this.#placeAll(active, nowMs);
     for (const effect of draft.effects) {
       if (effect.kind === 'tell') batch.tells.push(effect.event);
       else this.#abortRun(active, effect, batch);
@@ -180,7 +188,7 @@ export class Apply {
     if (timing === undefined) return false;
     // While the store is being scanned nothing goes to a lane yet: what is ready waits in the wheel too.
     const held = this.#parts.holding && isReadyToStart(task, occurrence);
-    if (!held && !isTimed(task, occurrence)) {
+    if (!held && !isTimed(task, occurrence) && !isEarly(task, occurrence, nowMs)) {
       if (existed) timing.remove(occurrence.id);
       return false;
     }
@@ -193,11 +201,11 @@ export class Apply {
     return occurrence.dueAt <= nowMs;
   }
 
-  #placeAll(active: ActiveTask): void {
+  #placeAll(active: ActiveTask, nowMs: number): void {
     const { draft } = active;
     if (draft === undefined) return;
     for (const occurrence of draft.live) {
-      this.#placeTimed(draft.task, occurrence, true, Number.NEGATIVE_INFINITY);
+      this.#placeTimed(draft.task, occurrence, true, nowMs);
     }
   }
 
@@ -251,7 +259,9 @@ export class Apply {
       wallMs: Number.POSITIVE_INFINITY,
       monotonicMs: clock.monotonic() + FULL_RETRY_MS,
     };
+    inbox.postponed++;
     clock.arm(retryAt, () => {
+      inbox.postponed--;
       for (const active of reloads) inbox.addReload(active.id);
       for (const redo of batch.attemptEvents) inbox.addRedo(redo);
       this.#parts.wake();

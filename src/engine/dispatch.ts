@@ -2,7 +2,7 @@
  * From ready to running and back: claims what fairness picks for the free slots, hands it to the executor once
  * the claim is committed, enforces timeouts, and turns the executor's reports into events.
  */
-import { AbortedError, type AbortReason, toStoredError } from '../core/errors.js';
+import { AbortedError, type AbortReason, LeaseLostError, toStoredError } from '../core/errors.js';
 import type { AttemptEvent } from '../core/event.js';
 import type { ReadyQueue } from '../core/ready-queue.js';
 import { removeItem } from '../core/small-list.js';
@@ -10,6 +10,7 @@ import type { Executor, Report, Run } from '../execution/executor.js';
 import type { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
 import type { StoredValues } from './engine.js';
+import { Leases } from './leases.js';
 import { type ActiveRun, Runs } from './runs.js';
 
 export interface DispatchOptions {
@@ -27,6 +28,8 @@ export interface DispatchOptions {
   readonly onEntered: (latenessMs: number, ordinary: boolean) => void;
   /** Progress that could not be sealed is dropped; the heartbeat counts. */
   readonly onUnsealed: (error: unknown, occurrenceId: string) => void;
+  /** A report came after its attempt had been given up. */
+  readonly onRefused: (error: LeaseLostError) => void;
 }
 
 /** What a claim must know of an item besides its records. */
@@ -36,24 +39,23 @@ export interface ClaimJudge {
   readonly onUnclaimed: (run: ActiveRun) => void;
 }
 
-/** Renew a lease when a third of it has passed. */
-const RENEWALS_A_LEASE = 3;
-
 export class Dispatch {
   readonly runs = new Runs();
   readonly #options: DispatchOptions;
   readonly #deadlines = new Deadlines();
   #toStart: ActiveRun[] = [];
-  /** Monotonic time of the next round of renewals; Infinity while nothing runs. */
-  #renewAtMs = Number.POSITIVE_INFINITY;
+  readonly #leases: Leases;
+  /** Reports of attempts that were given up before: refused, nothing changed. */
+  lateReports = 0;
 
   constructor(options: DispatchOptions) {
     this.#options = options;
+    this.#leases = new Leases(options.leaseDurationMs, this.runs, options.executor);
   }
 
   /** Monotonic time at which something must be looked at; Infinity when nothing runs. */
   get nextDeadlineMs(): number {
-    return Math.min(this.#deadlines.nextMs, this.#renewAtMs);
+    return Math.min(this.#deadlines.nextMs, this.#leases.nextMs);
   }
 
   /** A slot is free. */
@@ -104,6 +106,7 @@ export class Dispatch {
     const claimed = active.find(occurrenceId);
     if (claimed?.state !== 'running' || claimed.token !== token) return false;
     run.claim(this.runs.nextId(), task, claimed);
+    this.#leases.grant(run, batch.facts.nowMs, batch.monotonicMs);
     this.runs.add(run);
     return true;
   }
@@ -144,12 +147,8 @@ export class Dispatch {
       run.given = true;
     }
     this.#toStart = [];
-    if (this.#renewAtMs === Number.POSITIVE_INFINITY) this.#armRenewal(monotonicMs);
+    this.#leases.arm(monotonicMs);
     this.#options.executor.start(runs);
-  }
-
-  #armRenewal(monotonicMs: number): void {
-    this.#renewAtMs = monotonicMs + this.#options.leaseDurationMs / RENEWALS_A_LEASE;
   }
 
   /** The claims could not be committed: as if they had never been picked. */
@@ -163,6 +162,11 @@ export class Dispatch {
       }
     }
     this.#toStart = kept;
+  }
+
+  /** To be called first in a turn: see Leases. */
+  noticeAway(monotonicMs: number): void {
+    this.#leases.noticeAway(monotonicMs);
   }
 
   /** Aborts runs whose timeout has come, ends those whose grace is over. */
@@ -196,24 +200,42 @@ export class Dispatch {
     executor.abort(run.runId, why, message);
   }
 
-  /** Leases of running attempts that are due for renewal, as events. */
-  renewals(nowMs: number, monotonicMs: number): [ActiveRun, AttemptEvent][] {
-    if (monotonicMs < this.#renewAtMs) return [];
-    if (this.runs.size === 0) {
-      this.#renewAtMs = Number.POSITIVE_INFINITY;
-      return [];
-    }
-    this.#armRenewal(monotonicMs);
-    const leaseUntil = nowMs + this.#options.leaseDurationMs;
-    const due: [ActiveRun, AttemptEvent][] = [];
-    for (const run of this.runs.all()) {
-      // Renewed or claimed a moment ago: it can wait for the next round.
-      if (!run.given || leaseUntil - run.leaseUntil < 1) continue;
-      run.leaseUntil = leaseUntil;
-      const { occurrenceId, fencingToken: token } = run;
-      due.push([run, { kind: 'renew', occurrenceId, token, leaseUntil }]);
-    }
-    return due;
+  /** Renewals that are due, and attempts whose lease has run out, as events. */
+  leaseEvents(nowMs: number, monotonicMs: number): [ActiveRun, AttemptEvent][] {
+    return this.#leases.events(nowMs, monotonicMs, (run) => this.#expire(run, nowMs));
+  }
+
+  /** Its worker was not heard of for a whole lease: whatever it still reports comes too late. */
+  #expire(run: ActiveRun, nowMs: number): AttemptEvent {
+    this.#drop(run);
+    this.#options.executor.end(run.runId);
+    if (run.abortWhy === 'timedOut') return this.#timedOut(run, nowMs);
+    const { occurrenceId, fencingToken: token } = run;
+    if (run.abortWhy === 'shutdown') return { kind: 'released', occurrenceId, token };
+    return this.leaseEnded(occurrenceId, token);
+  }
+
+  #drop(run: ActiveRun): void {
+    this.runs.remove(run);
+    this.#options.ready.finished(run);
+    if (this.runs.size === 0) this.#leases.disarm();
+  }
+
+  /** Its occurrence does not run under its token: its signal is aborted, and it is not listened to any more. */
+  giveUp(run: ActiveRun): void {
+    this.#drop(run);
+    const { executor } = this.#options;
+    executor.abort(run.runId, 'leaseLost', 'another attempt has taken its place');
+    executor.end(run.runId);
+  }
+
+  /** The lease of a running attempt has run out. */
+  leaseEnded(occurrenceId: string, token: number): AttemptEvent {
+    const { leaseDurationMs, values, random } = this.#options;
+    const message = `its worker was not heard of for a lease of ${leaseDurationMs} ms`;
+    const error = values.encodeError({ name: 'LeaseLostError', message });
+    const random01 = random();
+    return { kind: 'crashed', occurrenceId, token, leaseExpired: true, error, random01 };
   }
 
   /**
@@ -231,14 +253,18 @@ export class Dispatch {
   /** What the report means for its attempt; undefined when the run is not ours any more. */
   eventOf(report: Report, batch: Batch): [ActiveRun, AttemptEvent] | undefined {
     const run = this.runs.get(report.runId);
-    if (run === undefined) return undefined;
+    if (run === undefined) {
+      const { kind } = report;
+      if (kind === 'succeeded' || kind === 'failed' || kind === 'progress') this.#refuse(report);
+      return undefined;
+    }
     switch (report.kind) {
       case 'entered':
         return [run, this.#entered(run, report, batch)];
       case 'progress': {
         this.#heard(run, batch.monotonicMs);
-        run.leaseUntil = batch.facts.nowMs + this.#options.leaseDurationMs;
-        const { occurrenceId, fencingToken: token, leaseUntil } = run;
+        const leaseUntil = this.#leases.grant(run, batch.facts.nowMs, batch.monotonicMs);
+        const { occurrenceId, fencingToken: token } = run;
         // A heartbeat without progress leaves what was reported before.
         if (report.progress === undefined) {
           return [run, { kind: 'renew', occurrenceId, token, leaseUntil }];
@@ -254,11 +280,17 @@ export class Dispatch {
       default:
         this.runs.remove(run);
         // Nothing runs: nothing is to be renewed, and nobody woken for it.
-        if (this.runs.size === 0) this.#renewAtMs = Number.POSITIVE_INFINITY;
+        if (this.runs.size === 0) this.#leases.disarm();
         if (report.kind === 'returned') this.#options.ready.undo(run);
         else this.#options.ready.finished(run);
         return [run, this.#endOf(run, report, batch)];
     }
+  }
+
+  /** Told once its attempt had ended otherwise: as under an old token, nothing is changed. */
+  #refuse({ kind, runId }: Report): void {
+    this.lateReports++;
+    this.#options.onRefused(new LeaseLostError(`run ${runId} has ended: its '${kind}' is refused`));
   }
 
   #entered(

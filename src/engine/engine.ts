@@ -19,6 +19,7 @@ import { Loop } from './loop.js';
 import { NearTable } from './near-table.js';
 import type { EngineParts } from './parts.js';
 import { Pruning } from './pruning.js';
+import type { Repairs } from './reconcile.js';
 import type { ActiveRun } from './runs.js';
 import { type Limits, Scopes } from './scopes.js';
 import { Timing } from './timing.js';
@@ -40,6 +41,8 @@ export interface EngineOptions {
   readonly leaseDurationMs: number;
   readonly timeoutGraceMs: number;
   readonly values: StoredValues;
+  /** Absent: `TimerWheel.create`. */
+  readonly makeWheel?: ((startTick: number) => Promise<TimerWheel>) | undefined;
   readonly onFailure: (error: Error) => void;
 }
 
@@ -66,6 +69,9 @@ export interface ShutdownResult {
   /** Attempts whose signal was aborted because time was up. */
   readonly aborted: number;
 }
+
+/** Work that changes nothing: done when all before it is. */
+const NOTHING: Work = { kind: 'settings', settings: [], apply: () => () => {} };
 
 const SCAN_CHUNK = 1000;
 const TWO_32 = 2 ** 32;
@@ -161,6 +167,11 @@ export class Engine implements ClockParticipant {
     return group.done;
   }
 
+  /** Resolves when all that was submitted before this call is decided and durable. */
+  async settled(): Promise<void> {
+    await this.submit([NOTHING]);
+  }
+
   /** Resolves when everything visible now is durable. */
   async durable(): Promise<void> {
     await this.#loop.durable;
@@ -215,6 +226,7 @@ export class Engine implements ClockParticipant {
       latestVersion: parts.latestVersion,
       onUnsealed: (error, occurrenceId) =>
         this.#options.log.error({ err: error, occurrenceId }, 'progress could not be stored'),
+      onRefused: (error) => this.#options.log.warn({ code: error.code }, error.message),
       onEntered: (latenessMs, ordinary) => {
         // The histogram starts at 1.
         if (ordinary) this.#lateness.record(latenessMs + 1);
@@ -223,7 +235,7 @@ export class Engine implements ClockParticipant {
     const near = new NearTable();
     const timing = await Timing.create(
       {
-        makeWheel: (startTick) => TimerWheel.create({ startTick }),
+        makeWheel: this.#options.makeWheel ?? ((startTick) => TimerWheel.create({ startTick })),
         near,
         backlog: new Backlog(near),
         lanes: new LaneTable(),
@@ -380,6 +392,18 @@ export class Engine implements ClockParticipant {
     return timing?.nextDueMs ?? session.due?.earliestMs();
   }
 
+  /** Those with something between due and end, and those whose tasks are counted against a quota. */
+  #tenantBounds(gates: readonly GateStats[]): Record<string, GateBounds> {
+    const { admission, scopes } = this.#parts;
+    const bounds = boundsOf(gates);
+    for (const [tenant, current] of admission.open) {
+      const limit = scopes.limitsOf(tenant).maxPending;
+      if (limit === undefined && bounds[tenant] === undefined) continue;
+      bounds[tenant] = { ...bounds[tenant], pending: { current, limit } };
+    }
+    return bounds;
+  }
+
   get figures(): EngineFigures {
     const { ready, timing, dispatch, admission } = this.#parts;
     const bounds = ready.bounds();
@@ -390,10 +414,12 @@ export class Engine implements ClockParticipant {
       running: dispatch?.runs.size ?? 0,
       unflushedBytes: admission.unflushedBytes,
       slots: this.#options.executor?.slots,
-      tenants: boundsOf(bounds.tenants),
+      tenants: this.#tenantBounds(bounds.tenants),
       handlers: boundsOf(bounds.handlers),
       waitingVersions: ready.waitingVersions(),
       zombies: this.#options.executor?.zombies ?? 0,
+      lateReports: dispatch?.lateReports ?? 0,
+      repairs: this.#loop.reconcile.repairs,
       memoryBytes: timing?.memoryBytes ?? 0,
     };
   }
@@ -411,6 +437,8 @@ export interface EngineFigures {
   readonly handlers: Readonly<Record<string, GateBounds>>;
   readonly waitingVersions: ReadonlyMap<string, number>;
   readonly zombies: number;
+  readonly lateReports: number;
+  readonly repairs: Repairs;
   readonly memoryBytes: number;
 }
 
@@ -426,6 +454,7 @@ function boundsOf(gates: readonly GateStats[]): Record<string, GateBounds> {
       {
         waiting: { current: gate.waiting, limit: undefined },
         running: { current: gate.running, limit: gate.maxConcurrency },
+        startsPerSecond: { current: gate.recentStarts, limit: gate.maxRatePerSecond },
       },
     ]),
   );

@@ -17,6 +17,8 @@ export class Inbox {
   #head = 0;
   #reports: Report[] = [];
   #redos: Redo[] = [];
+  /** Turns that a full store refused, and that will be given here again. */
+  postponed = 0;
   /** Tasks to read again and to place by what their records say. */
   #reloads: string[] = [];
 

@@ -22,6 +22,7 @@ import { Apply, timedOf } from './apply.js';
 import { Batch } from './batch.js';
 import type { Job, Outcome, TaskJob } from './job.js';
 import type { EngineParts } from './parts.js';
+import { Reconcile } from './reconcile.js';
 import type { ActiveTask } from './working-set.js';
 
 /** Bounds of one turn, so that a flood of one kind never holds up the others. */
@@ -40,7 +41,9 @@ const BACK_JUMP_MS = 1000;
 export class Loop {
   readonly #parts: EngineParts;
   readonly #apply: Apply;
+  readonly reconcile: Reconcile;
   #turning = false;
+  #closed = false;
   #disarm: (() => void) | undefined;
   #lastNowMs: number;
   /** Wall clock time up to which nominal times passed while this loop was not there to run them. */
@@ -54,6 +57,7 @@ export class Loop {
     this.#parts = parts;
     this.#lastNowMs = parts.clock.now();
     this.#awayUntilMs = this.#lastNowMs;
+    this.reconcile = new Reconcile(parts);
     this.#apply = new Apply(parts, (error) => this.#fail(error));
   }
 
@@ -69,7 +73,7 @@ export class Loop {
 
   /** Something was enqueued, or a slot came free: have a turn soon. */
   wake(): void {
-    if (this.#turning || this.#parts.failure !== undefined) return;
+    if (this.#turning || this.#closed || this.#parts.failure !== undefined) return;
     this.#turning = true;
     this.#disarm?.();
     this.#disarm = undefined;
@@ -97,9 +101,11 @@ export class Loop {
     const { clock, dispatch, pruning, loader } = this.#parts;
     const nowMs = await this.#readClock();
     const batch = new Batch(this.#facts(nowMs), clock.monotonic());
-    dispatch?.enforce(batch.monotonicMs);
+    dispatch?.noticeAway(batch.monotonicMs);
     const reloads = await this.#reload();
     await this.#decideReports(batch);
+    // After the reports: an end that is here already came before the deadline is judged.
+    dispatch?.enforce(batch.monotonicMs);
     await this.#decideJobs(batch);
     this.#placeReloaded(batch, reloads);
     await this.#decideDue(batch);
@@ -110,6 +116,7 @@ export class Loop {
     dispatch?.start(nowMs, batch.monotonicMs);
     await pruning.prune(nowMs);
     if (this.#executes()) await loader?.load(nowMs);
+    await this.reconcile.step(nowMs, batch.monotonicMs);
     this.#inHand = [];
   }
 
@@ -158,8 +165,10 @@ export class Loop {
     }
     if (dispatch === undefined) return;
     for (const report of inbox.takeReports()) this.#decideReport(batch, report);
-    const renewals = dispatch.renewals(batch.facts.nowMs, batch.monotonicMs);
-    for (const [run, event] of renewals) this.#decideAttempt(batch, run.active, event);
+    for (const [run, event] of dispatch.leaseEvents(batch.facts.nowMs, batch.monotonicMs)) {
+      this.#decideAttempt(batch, run.active, event);
+      if (run.ended) this.#parts.onRunReport(run, event);
+    }
   }
 
   #decideReport(batch: Batch, report: Report): void {
@@ -180,7 +189,9 @@ export class Loop {
       this.#apply.placeReady(active, batch);
     } catch (error) {
       if (!(error instanceof TickwheelError)) throw error;
-      // A stale token: whoever holds the newer one is right.
+      // A stale token: whoever holds the newer one is right, and what goes on under it here is stopped.
+      const stale = active.runs.find(({ fencingToken }) => fencingToken === event.token);
+      if (stale !== undefined) this.#parts.dispatch?.giveUp(stale);
       this.#parts.log.warn({ taskId: active.id, code: error.code }, error.message);
     }
   }
@@ -308,6 +319,7 @@ export class Loop {
   /** Waits for visible, never for a flush; answers and events follow when the flush is done. */
   async #commit(batch: Batch): Promise<Commit | undefined> {
     if (batch.isEmpty) return undefined;
+    this.reconcile.noteCommit(batch.monotonicMs);
     const commit: Commit = this.#parts.session.commit(batch.units());
     commit.durable.catch(() => {});
     try {
@@ -350,6 +362,7 @@ export class Loop {
     const awaitsToken = executes && dispatch?.hasRoom === true;
     this.#armedMonotonicMs = Math.min(
       dispatch?.nextDeadlineMs ?? Number.POSITIVE_INFINITY,
+      executes ? this.reconcile.wakeAtMs : Number.POSITIVE_INFINITY,
       awaitsToken ? Math.ceil(ready.nextTokenAt(clock.monotonic())) : Number.POSITIVE_INFINITY,
     );
     this.#disarm = clock.arm(
@@ -381,8 +394,9 @@ export class Loop {
     return nextTurn();
   }
 
-  /** Stops for good. */
+  /** Stops for good: the store is about to be closed, so what still calls from outside comes too late. */
   close(): void {
+    this.#closed = true;
     this.#disarm?.();
     this.#disarm = undefined;
   }

@@ -26,6 +26,8 @@ export class ActiveRun implements ReadyEntry {
   runId = 0;
   fencingToken = 0;
   leaseUntil = 0;
+  /** The same end in monotonic time, by which it is judged here. */
+  leaseEndsMs = Number.POSITIVE_INFINITY;
   attempt = 0;
   retriesLeft = 0;
   progress: Uint8Array | undefined;

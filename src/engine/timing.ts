@@ -157,6 +157,11 @@ export class Timing {
     this.#placedSinceTake = true;
   }
 
+  /** In the wheel or the backlog. O(1). */
+  has(occurrenceId: string): boolean {
+    return this.#options.near.find(occurrenceId) >= 0;
+  }
+
   /** Takes the occurrence out; nothing is left behind. O(1). */
   remove(occurrenceId: string): void {
     const slot = this.#options.near.find(occurrenceId);

@@ -31,6 +31,11 @@ export interface Executor {
    * `lost`, its slot is freed, its late end is dropped.
    */
   end(runId: number): void;
+  /**
+   * False: the run's worker was not heard of lately, so its lease is not renewed; when it has run out, `end` is called
+   * and nothing more of the run is listened to. Absent: the workers live and die with this process.
+   */
+  vouchesFor?(runId: number): boolean;
   /** Runs that were given up but still hold a handler in this process. */
   readonly zombies: number;
   /** Takes back what has not entered (reported `returned`), without ending anything. */

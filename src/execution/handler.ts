@@ -48,7 +48,7 @@ export interface Context {
   readonly sleep: (duration: Duration) => Promise<void>;
   /**
    * Says that the attempt is alive, and how far it has come.
-   * @throws PayloadNotSerializableError, PayloadTooLargeError
+   * @throws PayloadNotSerializableError, PayloadTooLargeError; LeaseLostError once the attempt was given up
    */
   readonly heartbeat: (progress?: unknown) => void;
   /** Schedules another task, of this tenant unless the options say otherwise; as `Scheduler.schedule`. */

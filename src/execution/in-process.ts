@@ -12,7 +12,7 @@
  */
 import type { Clock } from '../clock/clock.js';
 import { realNowMs } from '../clock/real-time.js';
-import { type AbortReason, UnknownHandlerError } from '../core/errors.js';
+import { type AbortReason, LeaseLostError, UnknownHandlerError } from '../core/errors.js';
 import type { Duration } from '../core/units.js';
 import { RunContext, type Surroundings } from './context.js';
 import type { Executor, ExecutorHost, Report, Run } from './executor.js';
@@ -317,7 +317,7 @@ export class InProcessExecutor implements Executor {
     const bytes = progress === undefined ? undefined : host.codec.encode(progress, 'progress');
     const { runId } = ctx.run;
     const entered = this.#entered.get(runId);
-    if (entered?.ctx !== ctx) return;
+    if (entered?.ctx !== ctx) throw new LeaseLostError('heartbeat: the attempt has ended');
     this.#tellEntry(runId, entered);
     this.#report({ kind: 'progress', runId, progress: bytes });
   }

@@ -454,10 +454,19 @@ describe('bookkeeping', () => {
     queue.pauseHandler('bill');
     pushed(queue, 'a', 2);
     queue.take(0, 1);
-    const common = { maxConcurrency: undefined, maxRatePerSecond: undefined, paused: false };
+    const none = { maxConcurrency: undefined, maxRatePerSecond: undefined };
+    const common = { ...none, recentStarts: 0, paused: false };
     expect(queue.bounds()).toEqual({
       tenants: [
-        { ...common, name: 'a', waiting: 1, running: 1, maxConcurrency: 3, maxRatePerSecond: 2 },
+        {
+          ...common,
+          name: 'a',
+          waiting: 1,
+          running: 1,
+          maxConcurrency: 3,
+          maxRatePerSecond: 2,
+          recentStarts: 1,
+        },
       ],
       handlers: [
         { ...common, name: 'bill', waiting: 0, running: 0, paused: true },
@@ -566,5 +575,23 @@ describe('against a model that looks at everything', () => {
       }),
       { numRuns: 100 },
     );
+  });
+});
+
+describe('a turn of which nothing came', () => {
+  it('is had once more, so that what cannot start costs its tenant no share', () => {
+    const queue = new ReadyQueue<Entry>();
+    pushed(queue, 'dud', 20);
+    pushed(queue, 'busy', 20);
+    const started: string[] = [];
+    let duds = 0;
+    while (started.length < 12) {
+      const [one] = queue.take(0, 1) as [Entry];
+      // Every other entry of the one tenant turns out to be too late.
+      if (one.tenant === 'dud' && duds++ % 2 === 0) queue.undo(one);
+      else started.push(one.tenant);
+    }
+    const share = started.filter((tenant) => tenant === 'dud').length;
+    expect(share).toBeGreaterThanOrEqual(5);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../src/clock/virtual.js';
-import { InvalidArgumentError } from '../../src/core/errors.js';
+import { InvalidArgumentError, LeaseLostError } from '../../src/core/errors.js';
 import type { HandlerMap } from '../../src/execution/handler.js';
 import { InProcessExecutor } from '../../src/execution/in-process.js';
 import { testExecutor } from './conformance.js';
@@ -18,11 +18,13 @@ function open(handlers: HandlerMap, slots: number): Promise<TinyHost> {
 describe('handlers in-process', () => {
   it('go on as zombies after their end, and what they do then is not told', async () => {
     const release: (() => void)[] = [];
+    let refused = 0;
     const host = await open(
       {
         held: async (_, { heartbeat }) => {
           await new Promise<void>((resolve) => release.push(resolve));
-          heartbeat('late');
+          expect(() => heartbeat('late')).toThrow(LeaseLostError);
+          refused++;
           return 'late';
         },
       },
@@ -38,6 +40,7 @@ describe('handlers in-process', () => {
     release[0]?.();
     await new Promise<void>((resolve) => setImmediate(resolve));
     expect(host.executor.zombies).toBe(0);
+    expect(refused).toBe(1);
     expect(host.known(runId).progress).toEqual([]);
   });
 

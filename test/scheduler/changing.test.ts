@@ -5,13 +5,22 @@ import {
   cron,
   fixedDelay,
   fixedRate,
+  memoryStore,
   OccurrenceNotFoundError,
   TaskEndedError,
   TaskNotFoundError,
   UnknownHandlerError,
   VersionConflictError,
 } from '../../src/index.js';
-import { close, openBed, rejection, START_MS, since, startBed } from './helpers.js';
+import {
+  close,
+  type MemoryStore,
+  openBed,
+  rejection,
+  START_MS,
+  since,
+  startBed,
+} from './helpers.js';
 
 function recorder() {
   const ran: (number | undefined)[] = [];
@@ -31,6 +40,26 @@ function recorder() {
 }
 
 describe('update', () => {
+  it('by many at once costs a commit each, and each changes what the one before left', async () => {
+    let commits = 0;
+    const store = memoryStore({
+      fail: (number) => {
+        commits = number;
+        return undefined;
+      },
+    }) as MemoryStore;
+    const { scheduler } = await startBed({ note: () => 0 }, { store });
+    const task = await scheduler.schedule('note', undefined, { delay: '1h' });
+    const before = commits;
+    const many = Array.from({ length: 40 }, (_, priority) =>
+      scheduler.update(task.id, priority % 2 === 0 ? { timeout: 1 + priority } : { ttl: priority }),
+    );
+    await Promise.all(many);
+    expect(commits - before).toBe(40);
+    const { version, options } = (await scheduler.get(task.id)) ?? {};
+    expect([version, options?.timeout, options?.ttl]).toEqual([41, 39, 39]);
+  });
+
   it('changes payload and policies, read at the start of each attempt', async () => {
     const seen: unknown[] = [];
     const { scheduler, clock } = await startBed({

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { Context } from '../../src/index.js';
+import { type Context, memoryStore } from '../../src/index.js';
 import { newClock, since, startBed } from './helpers.js';
 
 function load() {
@@ -21,6 +21,22 @@ function load() {
 
 const many = (handler: 'nap' | 'instant' | 'other', count: number, tenant = 'default') =>
   Array.from({ length: count }, (_, payload) => ({ handler, payload, options: { tenant } }));
+
+describe('a full tenant', () => {
+  it('is given the task that another call with the same key is about to create', async () => {
+    const { handlers } = load();
+    const { scheduler, clock } = await startBed(handlers, {
+      store: memoryStore({ commitDelay: 5, flushDelay: 5 }) as never,
+      tenants: { small: { maxPending: 1 } },
+    });
+    const options = { tenant: 'small', idempotencyKey: 'once', delay: '1h' } as const;
+    const calls = [1, 2].map(() => scheduler.schedule('instant', 'x', options));
+    await clock.advance(30);
+    const [first, second] = await Promise.all(calls);
+    expect([first?.created, second?.created]).toEqual([true, false]);
+    expect(second?.id).toBe(first?.id);
+  });
+});
 
 describe('limits', () => {
   it('hold a tenant to maxConcurrency, and others not', async () => {

@@ -319,6 +319,15 @@ describe('stats', () => {
     expect(stats.nextDueAt).toEqual(new Date(START_MS + 3_600_000));
     expect(stats.bounds.slots).toEqual({ current: 1, limit: 1 });
     expect(stats.bounds.maxReady).toEqual({ current: 1, limit: 16_384 });
+    expect(stats.bounds.tenants).toMatchObject({
+      a: {
+        waiting: { current: 0 },
+        running: { current: 1, limit: 5 },
+        pending: { current: 1, limit: 9 },
+      },
+      b: { waiting: { current: 1 }, running: { current: 0, limit: undefined } },
+    });
+    expect(stats.lateReports).toBe(0);
     expect(stats.zombies).toBe(0);
     expect(stats.listenerDrops).toBe(0);
     expect(stats.waitingVersions).toEqual({});

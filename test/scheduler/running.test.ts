@@ -510,6 +510,48 @@ describe('a wall clock that goes back', () => {
   );
 });
 
+describe('what was ready when the wall clock went back', () => {
+  it.each(['pause and resume', 'update'])('is not lost by %s', async (how) => {
+    const ran: unknown[] = [];
+    const { scheduler, clock } = await startBed(
+      {
+        nap: (_: unknown, ctx: Context) => ctx.sleep('10s'),
+        note: (name: string) => ran.push(name),
+      },
+      { workers: { concurrency: 1 } },
+    );
+    await scheduler.schedule('nap', null);
+    const task = await scheduler.schedule('note', 'ready');
+    await clock.advance(5);
+    await clock.jumpWall('-1m');
+    await clock.advance('20s');
+    if (how === 'update') await scheduler.update(task.id, { priority: 0 });
+    else {
+      await scheduler.pause(task.id);
+      await scheduler.resume(task.id);
+    }
+    await clock.advance('39s');
+    expect(ran).toEqual([]);
+    await clock.advance('2s');
+    expect(ran).toEqual(['ready']);
+    expect((await scheduler.stats()).repairs).toMatchObject({ ready: 0, overdue: 0 });
+  });
+});
+
+describe('an end that is here already', () => {
+  it('came before its deadline is judged', async () => {
+    const { scheduler, clock } = await startBed({
+      work: async (_: unknown, ctx: Context) => {
+        await ctx.clock.sleep('1s');
+        return 'in time';
+      },
+    });
+    const task = await scheduler.schedule('work', null, { timeout: '1s' });
+    await clock.advance('2s');
+    expect(await scheduler.wait(task.id)).toMatchObject({ status: 'succeeded', result: 'in time' });
+  });
+});
+
 describe('overlap', () => {
   const every = { schedule: fixedRate({ every: '60s' }) };
   const runsOf = async (

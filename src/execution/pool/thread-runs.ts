@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { realNowMs } from '../../clock/real-time.js';
 import { systemClock } from '../../clock/system.js';
 import { inNextTurn } from '../../clock/turn.js';
-import { toStoredError, UnknownHandlerError } from '../../core/errors.js';
+import { LeaseLostError, toStoredError, UnknownHandlerError } from '../../core/errors.js';
 import { RunContext } from '../context.js';
 import type { PayloadCodec } from '../executor.js';
 import { failureOf } from '../failure.js';
@@ -212,7 +212,9 @@ export class ThreadRuns {
   /** Nothing when the run has ended. */
   tellProgress(runId: number, progress: Uint8Array | undefined): void {
     const entered = this.#entered.get(runId);
-    if (entered === undefined || entered.isGivenUp) return;
+    if (entered === undefined || entered.isGivenUp) {
+      throw new LeaseLostError('heartbeat: the attempt has ended');
+    }
     entered.hasProgress = true;
     this.tell(TOLD.progress, runId, progress);
   }

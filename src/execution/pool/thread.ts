@@ -366,12 +366,7 @@ export class PoolThread {
     this.#drain();
     // What it told may have ended it already.
     if ((this.state as string) === 'dead') return;
-    const { message, name } = error instanceof Error ? error : new Error(String(error));
-    this.die({
-      kind: 'crashed',
-      runId: undefined,
-      error: { name, message: `its thread died: ${message}` },
-    });
+    this.die({ kind: 'crashed', runId: undefined, error: evidenceOf(error) });
   }
 
   /** Reports every run that is left, then tells the pool. */
@@ -408,4 +403,18 @@ export class PoolThread {
     );
     return entered.length === 1 && this.#zombies.size === 0 ? entered[0]?.run.runId : undefined;
   }
+}
+
+const MIB = 1024 * 1024;
+
+/** What is known of a thread's death: why, by what code, and how much memory the process held then. */
+function evidenceOf(error: unknown): StoredError {
+  const { message, name } = error instanceof Error ? error : new Error(String(error));
+  const { code } = error as { code?: unknown };
+  const rssMib = Math.round(process.memoryUsage.rss() / MIB);
+  return {
+    name,
+    message: `its thread died: ${message} (the process held ${rssMib} MiB)`,
+    ...(typeof code === 'string' ? { code } : {}),
+  };
 }

@@ -1,0 +1,16 @@
+/** The stores that the simulator knows by name. Another one is added here, with how its process dies. */
+import { memoryStore } from '../../src/index.js';
+import type { MemoryStore } from '../../src/store/memory/memory-store.js';
+import type { Dice } from './dice.js';
+import type { RealStore } from './store.js';
+
+const FLUSH_MS = [0, 0, 5, 40];
+
+export const STORES: Readonly<Record<string, (dice: Dice) => RealStore>> = {
+  memory: (dice) => {
+    // With the hook, what is visible and not durable can be lost also without a delay.
+    const options = { flushDelay: dice.pick(FLUSH_MS), failFlush: () => undefined };
+    const store = memoryStore(options) as MemoryStore;
+    return { store, crash: () => store.crash() };
+  },
+};
