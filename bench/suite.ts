@@ -9,4 +9,5 @@ export interface BenchFile {
 /** The suite, in the order of RESULTS.md. `test/bench.test.ts` runs each with `--quick`. */
 export const BENCHES: readonly BenchFile[] = [
   { name: 'wheel', file: 'bench/wheel.ts', variants: [['--huge']] },
+  { name: 'engine', file: 'bench/engine.ts' },
 ];
