@@ -62,6 +62,9 @@ export interface ReadyQueueOptions {
 const MAX_READY = 16_384;
 /** Entries that a lane may always hold, and all that one may hold which cannot start. */
 const LANE_MIN = 64;
+/** The least of any lane that can start, and how often the aim is exceeded rather than go below 64. */
+const LANE_FEW = 4;
+const LANES_SPARE = 4;
 const WEIGHT_MIN = 0.001;
 const WEIGHT_MAX = 1000;
 const IDLE_DROPS_A_TAKE = 256;
@@ -73,6 +76,11 @@ type Head = Pick<ReadyEntry, 'tenant' | 'handler'>;
 
 export class ReadyQueue<T extends ReadyEntry> {
   readonly maxReady: number;
+  /**
+   * What lanes that can start share now, `maxReady` at most. Entries are objects on the heap; the caller keeps so many
+   * as can start soon, and leaves the rest where it costs less.
+   */
+  aim = Number.POSITIVE_INFINITY;
   readonly #laneMin: number;
   readonly #tenants = new Map<string, Tenant>();
   readonly #handlers = new Map<string, Handler>();
@@ -146,8 +154,11 @@ export class ReadyQueue<T extends ReadyEntry> {
     const open = known?.open ?? this.#openIfMade(tenant);
     if (!usable || !open) return Math.max(0, min - held);
     const lanes = this.#turns.lanesOpen + (held === 0 ? 1 : 0);
-    const share = Math.max(min, Math.floor(this.maxReady / lanes));
-    const free = Math.max(2 * this.maxReady - this.#size, min - held);
+    const target = Math.min(this.aim, this.maxReady);
+    // Of very many lanes each holds less, as far as the aim allows it.
+    const floor = Math.min(min, Math.max(LANE_FEW, Math.floor((LANES_SPARE * target) / lanes)));
+    const share = Math.max(floor, Math.floor(target / lanes));
+    const free = Math.max(2 * this.maxReady - this.#size, floor - held);
     return Math.max(0, Math.min(share - held, free));
   }
 

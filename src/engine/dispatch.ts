@@ -60,16 +60,21 @@ export class Dispatch {
 
   /** A slot is free. */
   get hasRoom(): boolean {
-    return this.#options.executor.capacity() > this.#toStart.length;
+    return this.room > 0;
+  }
+
+  /** Runs that could be claimed now. */
+  get room(): number {
+    return Math.max(0, this.#options.executor.capacity() - this.#toStart.length);
   }
 
   /** Claims, in the batch, what starts next; `start` hands it over once the batch is visible. */
   claim(batch: Batch, judge: ClaimJudge): void {
-    const { ready, executor } = this.#options;
+    const { ready } = this.#options;
     for (;;) {
-      const free = executor.capacity() - this.#toStart.length;
-      if (free <= 0 || ready.size === 0) return;
-      const items = ready.take(batch.monotonicMs, free);
+      if (ready.size === 0) return;
+      const free = this.room;
+      const items = free === 0 ? [] : ready.take(batch.monotonicMs, free);
       if (items.length === 0) return;
       for (const run of items) {
         removeItem(run.active.ready, run);

@@ -30,6 +30,9 @@ const JOBS_MIN = 256;
 const JOBS_MAX = 4096;
 const JOBS_SHARE = 2;
 const DUE_MAX = 1024;
+/** Ready work that is aimed at: so much, or what so many turns claim. */
+const READY_MIN = 512;
+const READY_TURNS = 2;
 /**
  * Of so many jobs in a turn, one-offs that are due start in the turn that creates them: two commits a task instead
  * of three, a third more throughput. Of fewer, a caller hears of its task before that starts, and may still stop it.
@@ -48,6 +51,8 @@ export class Loop {
   #lastNowMs: number;
   /** Wall clock time up to which nominal times passed while this loop was not there to run them. */
   #awayUntilMs: number;
+  /** Runs that the last turn claimed. */
+  #claimedLast = 0;
   #armedWallMs = Number.POSITIVE_INFINITY;
   #armedMonotonicMs = Number.POSITIVE_INFINITY;
   /** Jobs taken from the inbox by the turn at hand. */
@@ -287,6 +292,7 @@ export class Loop {
   async #decideDue(batch: Batch): Promise<void> {
     const { timing, working, dispatch } = this.#parts;
     if (timing === undefined || dispatch === undefined || !this.#executes()) return;
+    this.#aim();
     const due = timing.take(batch.facts.nowMs, DUE_MAX);
     if (due.length === 0) return;
     await working.load(due.map((admitted) => admitted.taskId));
@@ -301,6 +307,13 @@ export class Loop {
     }
   }
 
+  /** Ready work enough for this turn and the next: what waits longer does so in the backlog, which is no object. */
+  #aim(): void {
+    const { ready, dispatch } = this.#parts;
+    if (dispatch === undefined) return;
+    ready.aim = Math.max(READY_MIN, READY_TURNS * Math.max(dispatch.room, this.#claimedLast));
+  }
+
   #awayUntilOf(active: ActiveTask): number {
     const task = active.draft?.task;
     if (task === undefined) return this.#awayUntilMs;
@@ -310,10 +323,13 @@ export class Loop {
 
   #claimReady(batch: Batch): void {
     if (!this.#executes()) return;
-    this.#parts.dispatch?.claim(batch, {
+    const { dispatch } = this.#parts;
+    const runningBefore = dispatch?.runs.size ?? 0;
+    dispatch?.claim(batch, {
       awayUntilOf: (run) => this.#awayUntilOf(run.active),
       onUnclaimed: (run) => this.#apply.placeReady(run.active, batch),
     });
+    this.#claimedLast = (dispatch?.runs.size ?? 0) - runningBefore;
   }
 
   /** Waits for visible, never for a flush; answers and events follow when the flush is done. */
