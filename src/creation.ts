@@ -31,21 +31,22 @@ class CreateJob implements TaskJob {
   readonly kind = 'task';
   readonly taskId: string;
   readonly event: Extract<CallEvent, { kind: 'create' }>;
-  readonly request: ScheduleRequest;
+  readonly onConflict: ScheduleRequest['onConflict'];
   readonly bytes: number;
   /** Its place among the items. */
   index = 0;
   told: Created | undefined;
   readonly #values: Values;
-  #payload: Encoded | undefined;
+  #payload: unknown;
+  #isTold = false;
 
   constructor(task: NewTask, request: ScheduleRequest, payload: Encoded, values: Values) {
     this.taskId = task.id;
     this.event = { kind: 'create', task };
-    this.request = request;
+    this.onConflict = request.onConflict;
     this.bytes = payload.bytes.length + TASK_BYTES;
     this.#values = values;
-    this.#payload = payload;
+    this.#payload = payload.value;
   }
 
   get task(): NewTask {
@@ -54,7 +55,9 @@ class CreateJob implements TaskJob {
 
   decided(view: TaskView): void {
     // Told once; decided again (after a refusal), it is decoded anew.
-    this.told = presentCreated(view, this.#values.decode, true, this.#payload);
+    const payload = this.#isTold ? undefined : { value: this.#payload };
+    this.told = presentCreated(view, this.#values.decode, true, payload);
+    this.#isTold = true;
     this.#payload = undefined;
   }
 }
@@ -205,7 +208,7 @@ export class Creation {
    */
   async #meetHolder(item: CreateJob, holder: string): Promise<Result | undefined> {
     const { session, engine } = this.#options;
-    const { task, request } = item;
+    const { task, onConflict } = item;
     const [view] = await session.views([holder]);
     if (view === undefined) return undefined;
     const held = view.task;
@@ -215,7 +218,7 @@ export class Creation {
       return this.#present(view, false);
     }
     const open = held.state === 'active' || held.state === 'paused';
-    if (request.onConflict === 'error' || held.handler !== task.handler || !open) {
+    if (onConflict === 'error' || held.handler !== task.handler || !open) {
       return new IdempotencyConflictError(
         `idempotency key '${task.idempotencyKey}' of tenant '${task.tenant}' belongs to task ${holder} ` +
           'with another handler, payload or schedule',
@@ -243,7 +246,7 @@ function presentCreated(
   view: TaskView,
   decode: Values['decode'],
   created: boolean,
-  payload?: Encoded,
+  payload?: { readonly value: unknown },
 ): Created {
   const task = presentTask(view, decode, payload) as Task & { created?: boolean };
   task.created = created;
