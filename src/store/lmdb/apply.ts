@@ -13,9 +13,9 @@ import type { Guarded, Refusal, Unit } from '../store.js';
 import { type Counts, countedAs } from './counts.js';
 import type { CommitContext } from './due/commit-context.js';
 import type { DueIndex } from './due/due-index.js';
-import type { KeyIndex } from './key-index.js';
+import type { StoredKeys } from './key-index.js';
+import { keyHash } from './keys/hash.js';
 import { ID_BYTES, idText, readId } from './keys.js';
-import { hashOfKey } from './plain-keys.js';
 import type { Records } from './records.js';
 import { type Ends, FAILED, SUCCEEDED } from './retention.js';
 import { hasEnded, hasLive, type Row, type StoredOccurrence } from './row.js';
@@ -28,7 +28,7 @@ export interface ApplyParts {
   readonly counts: Counts;
   readonly due: DueIndex;
   readonly ends: Ends;
-  readonly keys: KeyIndex;
+  readonly keys: StoredKeys;
   readonly settings: Settings;
 }
 
@@ -128,7 +128,7 @@ export class Applier {
   }
 
   #newestOf(tenant: string, key: string): Row | undefined {
-    const id = this.#parts.keys.find(hashOfKey(tenant, key));
+    const id = this.#parts.keys.find(keyHash(tenant, key));
     if (id === undefined) return undefined;
     const row = this.#parts.records.row(idText(id));
     // Another hash may have met this one, and a task of that id may have been made anew.
@@ -188,7 +188,7 @@ export class Applier {
     if (!hasEnded(record)) counts.add(record.tenant, 'openTasks', 1);
     if (record.idempotencyKey !== undefined) {
       readId(record.id, ID, 0);
-      keys.add(hashOfKey(record.tenant, record.idempotencyKey), ID);
+      keys.add(keyHash(record.tenant, record.idempotencyKey), ID);
     }
     return {
       id: record.id,
@@ -368,7 +368,7 @@ export class Applier {
 
   /** The task with all of it. Its history must be visible. O(its occurrences). */
   removeTask(row: Row, context: CommitContext): void {
-    const { counts } = this.#parts;
+    const { counts, keys } = this.#parts;
     this.touch(row, context);
     row.isRemoved = true;
     for (const stored of row.occurrences) this.#forget(row, stored, context);
@@ -376,7 +376,11 @@ export class Applier {
       const history = this.#parts.records.scanHistory(row.id, 0, row.nextSerial);
       for (const stored of history) this.#forgetHistory(row, stored, context);
     }
-    if (!hasEnded(row.task)) counts.add(row.task.tenant, 'openTasks', -1);
+    const { tenant, idempotencyKey } = row.task;
+    if (!hasEnded(row.task)) counts.add(tenant, 'openTasks', -1);
+    if (idempotencyKey === undefined) return;
+    readId(row.id, ID, 0);
+    keys.remove(keyHash(tenant, idempotencyKey), ID);
   }
 
   /** An ended occurrence by itself. Its task's history must be visible. */

@@ -14,7 +14,7 @@
  *   dead      number → a dead letter's id and serial
  *   counts    tenant → its counts
  *   settings  name → JSON
- *   keys      hash of tenant and key → id (key-index.ts)
+ *   keyLog, keyRuns   the index of idempotency keys (keys/)
  */
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -84,7 +84,8 @@ const NAMES = [
   'dead',
   'counts',
   'settings',
-  'keys',
+  'keyLog',
+  'keyRuns',
 ] as const;
 
 export type DbName = (typeof NAMES)[number];
@@ -130,24 +131,24 @@ export class Environment {
   readonly #chainKey = new Key().byte(1);
 
   /** @throws StoreCorruptError, StoreVersionError, StoreUnavailableError */
-  static open(path: string): Environment {
+  static open(path: string, { mapBytes = MAP_BYTES } = {}): Environment {
     mkdirSync(path, { recursive: true });
     const file = join(path, DATA_FILE);
     try {
       checkFile(file);
-      return new Environment(path, file);
+      return new Environment(path, file, mapBytes);
     } catch (error) {
       throw translated(error, file);
     }
   }
 
-  private constructor(path: string, file: string) {
+  private constructor(path: string, file: string, mapBytes: number) {
     this.path = path;
     this.file = file;
     this.#root = open(file, {
       ...DB_OPTIONS,
       noSubdir: true,
-      mapSize: MAP_BYTES,
+      mapSize: mapBytes,
       maxDbs: NAMES.length + 4,
       overlappingSync: true,
       noReadAhead: true,

@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { InvalidArgumentError } from '../../core/errors.js';
 import type { Store, StoreCapabilities, StoreOpenOptions, StoreSession } from '../store.js';
 import { acquireLock } from './lock.js';
+import type { Tuning } from './opening.js';
 
 export interface LmdbStoreOptions {
   /** The directory; made when it is not there. */
@@ -30,7 +31,8 @@ export function lmdbStore(options: LmdbStoreOptions): Store {
   return new LmdbStore(resolve(path));
 }
 
-class LmdbStore implements Store {
+/** With sizes of one's own: `lmdbStore` for tests. */
+export class LmdbStore implements Store {
   readonly capabilities: StoreCapabilities = {
     kind: 'lmdb',
     durable: true,
@@ -38,9 +40,11 @@ class LmdbStore implements Store {
     transactions: false,
   };
   readonly #path: string;
+  readonly #tuning: Tuning;
 
-  constructor(path: string) {
+  constructor(path: string, tuning: Tuning = {}) {
     this.#path = path;
+    this.#tuning = tuning;
   }
 
   async open(options: StoreOpenOptions): Promise<StoreSession> {
@@ -49,7 +53,7 @@ class LmdbStore implements Store {
     try {
       // Only those who have such a store load the library.
       const { openSession } = await import('./opening.js');
-      return await openSession(this.#path, options, release);
+      return await openSession(this.#path, options, release, this.#tuning);
     } catch (error) {
       release();
       throw error;

@@ -5,6 +5,7 @@ import type { StoreOpenOptions, StoreSession } from '../store.js';
 import { type Arena, Reader, Writer } from './bytes.js';
 import { Environment, translated } from './environment.js';
 import { FORMAT } from './formats.js';
+import type { KeySizes } from './key-index.js';
 import { Key } from './keys.js';
 import { LmdbSession } from './session.js';
 
@@ -12,6 +13,13 @@ import { LmdbSession } from './session.js';
 const EPOCH_MAX = 2 ** 20;
 const FORMAT_KEY = 1;
 const EPOCH_KEY = 2;
+
+/** Sizes that have good defaults; small ones in tests. */
+export interface Tuning {
+  readonly keys?: KeySizes;
+  /** How large the file may become. */
+  readonly mapBytes?: number;
+}
 
 /**
  * @param release gives the lock free; called when the session is closed
@@ -21,12 +29,13 @@ export async function openSession(
   path: string,
   options: StoreOpenOptions,
   release: () => void,
+  tuning: Tuning = {},
 ): Promise<StoreSession> {
-  const env = Environment.open(path);
+  const env = Environment.open(path, tuning);
   try {
     const chainByte = byteArena();
     const epoch = await begin(env, chainByte);
-    return new LmdbSession({ ...options, env, epoch, chainByte, release });
+    return new LmdbSession({ ...options, ...tuning, env, epoch, chainByte, release });
   } catch (error) {
     await env.close();
     throw translated(error, env.file);

@@ -8,7 +8,7 @@
  * again from the disk, and goes on; any other failure ends it until it is opened again.
  */
 import type { Clock } from '../../clock/clock.js';
-import { nextTurn } from '../../clock/turn.js';
+import { inNextTurn, nextTurn } from '../../clock/turn.js';
 import { StoreFullError, StoreUnavailableError } from '../../core/errors.js';
 import type { Commit, Refusal, Unit } from '../store.js';
 import type { Arena, Writer } from './bytes.js';
@@ -23,8 +23,11 @@ export interface PipelineParts {
   /** Queues all puts of the commit. */
   finish(context: CommitContext): void;
   visible(commit: number): void;
-  /** Nothing is on its way. */
-  settled(): void;
+  /**
+   * Work that can wait, a bounded piece of it as part of a commit, when nothing else is under way. False: there is no
+   * more for now.
+   */
+  idle(): boolean;
   /** True when a commit with nothing else in it would tidy up. */
   hasLeftovers(visible: number): boolean;
   /** A commit failed: what is in memory is to be read again. */
@@ -64,12 +67,17 @@ export class Pipeline {
   #lastVisible: Promise<unknown> = Promise.resolve();
   #lastDurable: Promise<unknown> = Promise.resolve();
   #whenIdle: (() => void)[] = [];
+  /** There may be work that can wait; its turn has been asked for. */
+  #hasIdleWork = true;
+  #resting = false;
+  #closing = false;
 
   constructor(parts: PipelineParts, chainByte: Arena) {
     this.#parts = parts;
     this.#chainByte = chainByte;
     this.#number = parts.env.newestCommit();
     this.#visible = this.#number;
+    this.#rest();
   }
 
   get unflushedBytes(): number {
@@ -111,8 +119,12 @@ export class Pipeline {
     return { visible: visible.promise, durable: durable.promise };
   }
 
-  /** Resolves when nothing is under way, also when that is so because all has failed. */
-  idle(): Promise<void> {
+  /**
+   * Resolves when nothing is under way, also when that is so because all has failed. Nothing may be committed after it was
+   * called.
+   */
+  close(): Promise<void> {
+    this.#closing = true;
     if (this.#open === 0) return Promise.resolve();
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
@@ -136,7 +148,10 @@ export class Pipeline {
     const context: CommitContext = { number, visible: this.#visible, nowMs, writer };
     let refusals: readonly Refusal[] = [];
     try {
-      if (step.units.length > 0) refusals = this.#parts.apply(step.units, context);
+      if (step.units.length > 0) {
+        refusals = this.#parts.apply(step.units, context);
+        this.#hasIdleWork = true;
+      }
       step.operation?.(context);
       this.#parts.finish(context);
     } catch (error) {
@@ -202,7 +217,6 @@ export class Pipeline {
     this.#visible = number;
     this.#parts.visible(number);
     step.visible.resolve(refusals);
-    if (this.#writing === 0) this.#parts.settled();
     this.#advance();
     this.#tidy();
   }
@@ -281,6 +295,24 @@ export class Pipeline {
     const waiting = this.#whenIdle;
     this.#whenIdle = [];
     for (const resolve of waiting) resolve();
+    this.#rest();
+  }
+
+  /** Nothing is under way: time for what can wait, in a turn of its own. */
+  #rest(): void {
+    if (this.#resting) return;
+    this.#resting = true;
+    inNextTurn(() => {
+      this.#resting = false;
+      const isIdle = this.#open === 0 && this.#failure === undefined && !this.#closing;
+      if (!isIdle || !this.#hasIdleWork) return;
+      const work = (): void => {
+        this.#hasIdleWork = this.#parts.idle();
+      };
+      this.run(work).catch(() => {
+        this.#hasIdleWork = false;
+      });
+    });
   }
 }
 

@@ -21,8 +21,8 @@ import { type Arena, Writer } from './bytes.js';
 import { Counts } from './counts.js';
 import { DueIndex } from './due/due-index.js';
 import { type Environment, translated } from './environment.js';
+import { type KeySizes, StoredKeys } from './key-index.js';
 import { Pipeline } from './pipeline.js';
-import { PlainKeyIndex } from './plain-keys.js';
 import { Pool } from './pool.js';
 import { Pruner } from './prune.js';
 import { Queries } from './queries.js';
@@ -40,6 +40,7 @@ export interface SessionOptions {
   readonly epoch: number;
   /** A byte that stays as it is. */
   readonly chainByte: Arena;
+  readonly keys?: KeySizes | undefined;
   /** Gives the store's lock free. */
   readonly release: () => void;
 }
@@ -58,6 +59,7 @@ export class LmdbSession implements StoreSession {
   readonly #applier: Applier;
   readonly #pruner: Pruner;
   readonly #pipeline: Pipeline;
+  readonly #keys: StoredKeys;
   #closed: StoreUnavailableError | undefined;
   #closing: Promise<void> | undefined;
 
@@ -74,7 +76,7 @@ export class LmdbSession implements StoreSession {
     const settings = new Settings(db.settings, writer);
     const ends = new Ends(db.ends);
     ends.setRetention(retention.succeededMs, retention.failedMs);
-    const keys = new PlainKeyIndex(db.keys, writer);
+    const keys = new StoredKeys({ log: db.keyLog, runs: db.keyRuns, writer, sizes: options.keys });
     const due = new DueIndex({
       due: db.due,
       buckets: db.buckets,
@@ -87,12 +89,12 @@ export class LmdbSession implements StoreSession {
       cache.clear();
       applier.clear();
       ends.clear();
-      keys.settled();
       pool.load();
       records.load();
       counts.load();
       settings.load();
       due.reload(keepsWindow);
+      keys.load();
     };
     load(false);
     const keeps = ({ task, occurrences }: Row): boolean => {
@@ -113,14 +115,19 @@ export class LmdbSession implements StoreSession {
           due.finish(context);
           counts.flush(writer);
           pool.flush(writer);
+          keys.finish(context.number);
         },
-        visible: (commit) => cache.visible(commit, keeps),
-        settled: () => keys.settled(),
+        visible: (commit) => {
+          cache.visible(commit, keeps);
+          keys.visible(commit);
+        },
+        idle: () => keys.step(),
         hasLeftovers: (visible) => due.hasLeftovers(visible),
         reload: () => load(true),
       },
       options.chainByte,
     );
+    this.#keys = keys;
     this.#counts = counts;
     this.#settings = settings;
     this.#applier = applier;
@@ -220,7 +227,8 @@ export class LmdbSession implements StoreSession {
 
   async #close(): Promise<void> {
     this.#closed = new StoreUnavailableError('the store was closed');
-    await this.#pipeline.idle();
+    await this.#pipeline.close();
+    this.#keys.close();
     try {
       await this.#options.env.close();
     } finally {

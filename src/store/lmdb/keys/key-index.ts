@@ -33,7 +33,7 @@ const WORK_MAX = 4096;
 const ENTRIES_MAX = 2 ** 18;
 
 export interface KeyIndexOptions {
-  /** Opened with `encoding: 'binary'`, number keys, no cache, and used by nobody else. */
+  /** Used by nobody else. */
   readonly log: KeyDatabase;
   /** Likewise. */
   readonly runs: KeyDatabase;
@@ -62,7 +62,6 @@ export interface KeyIndexStats {
 
 export class KeyIndex {
   readonly #background: Background;
-  readonly #database: KeyDatabase;
   readonly #log: KeyLog;
   readonly #entriesMax: number;
   readonly #workMax: number;
@@ -87,7 +86,6 @@ export class KeyIndex {
 
   private constructor(options: KeyIndexOptions) {
     const { log, runs, entriesMax = ENTRIES_MAX, workMax = WORK_MAX } = options;
-    this.#database = runs;
     this.#entriesMax = entriesMax;
     this.#workMax = workMax;
     this.#background = new Background(runs, workMax);
@@ -175,13 +173,15 @@ export class KeyIndex {
 
   /** No writes after this; resolves when those that are queued are visible. */
   async close(): Promise<void> {
-    if (!this.#closed) {
-      this.#log.write();
-      void this.#background.writes.settle();
-    }
+    if (!this.#closed) this.#log.write();
+    this.abandon();
+    await this.#background.writes.settle();
+  }
+
+  /** No writes after this, and what is not queued yet never is. */
+  abandon(): void {
     this.#closed = true;
     this.#background.close();
-    await this.#database.committed;
   }
 
   get stats(): KeyIndexStats {

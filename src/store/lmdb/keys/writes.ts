@@ -1,8 +1,19 @@
 /** Queued puts of the key index, and how many of them are not committed yet. */
-import type { Database } from 'lmdb';
 
-/** Opened with `encoding: 'binary'` and number keys, without a cache. */
-export type KeyDatabase = Database<Uint8Array, number>;
+/**
+ * What is asked of a database: bytes by whole numbers, in their order. One of lmdb-js is one, opened with `encoding:
+ * 'binary'` and without a cache. Values given to `put` are left alone until the commit.
+ */
+export interface KeyDatabase {
+  /** All puts and removes of a turn, of all databases, get the same promise: it rejects when their commit fails. */
+  put(key: number, value: Uint8Array): Promise<boolean>;
+  remove(key: number): Promise<boolean>;
+  getBinary(key: number): Uint8Array | undefined;
+  /** Valid until the next read. */
+  getBinaryFast(key: number): Uint8Array | undefined;
+  getRange(options: { start?: number }): Iterable<{ key: number; value: Uint8Array }>;
+  getKeys(options: { limit?: number }): Iterable<number>;
+}
 
 const ARENA_BYTES = 0x4_0000;
 
@@ -62,11 +73,10 @@ export class Writes {
   #queue(commit: Promise<boolean>): void {
     this.#queued++;
     this.outstanding++;
-    // lmdb-js gives all unconditional writes of a turn the same promise.
     this.#commit = commit;
   }
 
-  /** lmdb-js reads the value on its own thread until the commit: an arena is never written to twice. */
+  /** Values are read until the commit, by lmdb-js on its own thread: an arena is never written to twice. */
   #copy(bytes: Uint8Array): Uint8Array {
     if (this.#used + bytes.length > this.#arena.length) {
       this.#arena = new Uint8Array(Math.max(ARENA_BYTES, bytes.length));
