@@ -1,12 +1,15 @@
 /**
  * A process that accepts and runs tasks until it is killed.
  *
- *   child.ts PATH JOURNAL SEED inline|threads
+ *   child.ts PATH JOURNAL SEED inline|threads|hasty
+ *
+ * hasty: on a deliberately broken store, which acknowledges what is visible and not durable yet.
  *
  * Says `loaded` before it opens the store, and `running` when its scheduler runs.
  */
 import { lmdbStore, Scheduler, systemClock } from '../../src/index.js';
 import { Dice } from '../simulation/dice.js';
+import { hasty } from './broken.js';
 import { callForEver, type FaultsHandlers } from './callers.js';
 import { handlersOf } from './handlers.js';
 import { Journal } from './journal.js';
@@ -15,7 +18,7 @@ const [path, file, seed, mode] = process.argv.slice(2) as [string, string, strin
 const { note } = new Journal(file);
 process.env.FAULTS_JOURNAL = file;
 const clock = systemClock();
-const store = lmdbStore({ path });
+const store = mode === 'hasty' ? hasty(lmdbStore({ path })) : lmdbStore({ path });
 process.stdout.write('loaded\n');
 const inThreads = { handlers: new URL('./handlers-module.mjs', import.meta.url) };
 const scheduler =

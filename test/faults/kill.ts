@@ -6,10 +6,11 @@ import { join } from 'node:path';
 import { lmdbStore, Scheduler, systemClock } from '../../src/index.js';
 import type { StoreSession } from '../../src/store/store.js';
 import { Dice } from '../simulation/dice.js';
-import { recount } from '../store/recount.js';
 import { audit, type Process } from './audit.js';
+import type { FaultsHandlers } from './callers.js';
 import { handlersOf } from './handlers.js';
 import { Journal, readJournal } from './journal.js';
+import { countsAgree } from './look.js';
 import { Child } from './process.js';
 
 export interface KillOptions {
@@ -20,7 +21,7 @@ export interface KillOptions {
   readonly say: (line: string) => void;
 }
 
-export interface KillResult {
+export interface Faults {
   /** What is wrong; empty when all is well. */
   readonly faults: readonly string[];
   /** What there was to go wrong. */
@@ -35,7 +36,7 @@ const WHILE_RUNNING_MS = 700;
 const DRAIN_MS = 20_000;
 const DRAIN_LOOK_MS = 20;
 
-export async function runKills(options: KillOptions): Promise<KillResult> {
+export async function runKills(options: KillOptions): Promise<Faults> {
   const { rounds, seed, say } = options;
   const dice = new Dice(seed);
   const store = join(options.path, 'store');
@@ -79,11 +80,7 @@ async function killOnce(store: string, file: string, dice: Dice): Promise<string
 
 /** Right after a kill: what was promised is there, and counts and records agree. */
 async function look(session: StoreSession, processes: readonly Process[]): Promise<string[]> {
-  const faults: string[] = [];
-  const { bytes: _, ...counted } = await session.counts();
-  const { bytes: __, ...found } = await recount(session);
-  const [is, is2] = [shown(counted), shown(found)];
-  if (is !== is2) faults.push(`counters say ${is}, the records ${is2}`);
+  const faults = await countsAgree(session);
   const [{ lines }] = processes.slice(-1) as [Process];
   for (const line of lines) {
     if (line.kind !== 'told') continue;
@@ -98,40 +95,20 @@ async function look(session: StoreSession, processes: readonly Process[]): Promi
   return faults;
 }
 
-/** Tenants without anything count as absent. */
-function shown(counts: Omit<Awaited<ReturnType<typeof recount>>, 'bytes'>): string {
-  const tenants = [...counts.tenants].filter(([, of]) => Object.values(of).some((n) => n !== 0));
-  const sorted = tenants.map(([name, of]) => [name, Object.entries(of).sort()]).sort();
-  const { pending, ready, running, deadLetters, openTasks } = counts;
-  return JSON.stringify({ pending, ready, running, deadLetters, openTasks, sorted });
-}
-
 /** Runs all that is left, then audits. */
 async function drain(
   path: string,
   file: string,
   before: readonly Process[],
   epoch: number,
-): Promise<KillResult> {
-  const clock = systemClock();
+): Promise<Faults> {
   const journal = new Journal(file);
   const store = lmdbStore({ path });
   const scheduler = await Scheduler.open({ handlers: handlersOf(journal.note), store });
   try {
     await scheduler.start();
-    const untilMs = clock.now() + DRAIN_MS;
-    for (;;) {
-      const { pending, ready, running } = await scheduler.stats();
-      const left = pending + ready + running;
-      if (left === 0) break;
-      if (clock.now() > untilMs) {
-        const faults = [
-          `${left} occurrences never ended: ${JSON.stringify({ pending, ready, running })}`,
-        ];
-        return { faults, tally: {} };
-      }
-      await clock.sleep(DRAIN_LOOK_MS);
-    }
+    const faults = await waitUntilAllEnded(scheduler);
+    if (faults.length > 0) return { faults, tally: {} };
     const own = {
       lines: readJournal(file),
       epochs: [epoch + 1, epoch + 1] as const,
@@ -141,5 +118,19 @@ async function drain(
   } finally {
     await scheduler.shutdown({ drain: false });
     journal.close();
+  }
+}
+
+/** Looks now and then; a fault when something never ends. */
+export async function waitUntilAllEnded(scheduler: Scheduler<FaultsHandlers>): Promise<string[]> {
+  const clock = systemClock();
+  const untilMs = clock.now() + DRAIN_MS;
+  for (;;) {
+    const { pending, ready, running } = await scheduler.stats();
+    if (pending + ready + running === 0) return [];
+    if (clock.now() > untilMs) {
+      return [`never ended: ${JSON.stringify({ pending, ready, running })}`];
+    }
+    await clock.sleep(DRAIN_LOOK_MS);
   }
 }
