@@ -69,12 +69,14 @@ export class Applier {
   }
 
   /** Queues the puts of the tasks that were changed. */
-  finish({ number }: CommitContext): void {
+  finish(context: CommitContext): void {
     const { records } = this.#parts;
+    const { number } = context;
     for (const row of this.#touched) {
-      if (row.isRemoved) records.removeRow(row.id);
-      else records.putRow(row);
+      if (row.isRemoved) records.removeRow(row.id, number);
+      else records.putRow(row, number);
     }
+    records.finish(context);
     this.#parts.cache.give(number, this.#touched);
     this.#touched = [];
     this.#dead = number * DEAD_A_COMMIT;
@@ -197,6 +199,7 @@ export class Applier {
       nextSerial: 1,
       history: 0,
       commit: 0,
+      isStored: false,
       isRemoved: false,
     };
   }

@@ -66,15 +66,11 @@ export class Queries {
     return { items };
   }
 
-  *#tasksFrom(taskId: string | undefined, isExclusive: boolean): Generator<Row> {
+  #tasksFrom(taskId: string | undefined, isExclusive: boolean): Iterable<Row> {
     const start = new Key();
     if (taskId === undefined || !start.id(taskId)) start.clear().byte(0);
     else if (isExclusive) start.byte(0);
-    const end = new Key();
-    for (let i = 0; i <= ID_BYTES; i++) end.byte(255);
-    for (const { key, value } of this.#env.db.tasks.getRange({ start, end })) {
-      yield this.#records.decodeRow(idText(key), value);
-    }
+    return this.#records.visibleRows(start);
   }
 
   /** Newest first. The cursor is the serial of the last one read. */

@@ -24,7 +24,9 @@ export interface Row {
   history: number;
   /** The newest commit that changed it since it was read; 0: none. */
   commit: number;
-  /** By that commit. */
+  /** It is in the tree of tasks, in whatever version (row-log.ts). */
+  isStored: boolean;
+  /** By its newest commit. */
   isRemoved: boolean;
 }
 

@@ -114,7 +114,10 @@ export class LmdbSession implements StoreSession {
           counts.flush(writer);
           pool.flush(writer);
         },
-        visible: (commit) => cache.visible(commit, keeps),
+        visible: (commit) => {
+          cache.visible(commit, keeps);
+          records.visible(commit);
+        },
         settled: () => keys.settled(),
         hasLeftovers: (visible) => due.hasLeftovers(visible),
         reload: () => load(true),
