@@ -82,7 +82,7 @@ export class Queries {
     if (row.history > 0) found.push(...this.#records.listHistory(taskId, before, limit + 1));
     found.sort((a, b) => b.serial - a.serial);
     const page = found.slice(0, limit);
-    const items = page.map(({ record }) => record);
+    const items = page.map(({ record }) => copyOfOccurrence(record));
     const isWhole = found.length <= limit;
     return isWhole ? { items } : { items, cursor: String(page.at(-1)?.serial) };
   }
@@ -103,7 +103,9 @@ export class Queries {
       const stored =
         row?.occurrences.find((other) => other.serial === serial) ??
         this.#records.visibleAt(taskId, serial);
-      if (stored !== undefined && matches(stored.record, query)) items.push(stored.record);
+      if (stored !== undefined && matches(stored.record, query)) {
+        items.push(copyOfOccurrence(stored.record));
+      }
       if (items.length === query.limit) return { items, cursor: String(number) };
     }
     const last = found.at(-1);

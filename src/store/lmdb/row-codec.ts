@@ -111,6 +111,7 @@ export class RowCodec {
       nextSerial,
       history,
       commit: 0,
+      isBorrowed: false,
       isStored: true,
       isRemoved: false,
     };
