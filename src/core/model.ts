@@ -307,6 +307,73 @@ export function copyOfOccurrence(record: OccurrenceRecord): Mutable<OccurrenceRe
   };
 }
 
+/** As a copy, into one that is there already. */
+export function copyTaskInto(to: Mutable<TaskRecord>, record: TaskRecord): void {
+  to.id = record.id;
+  to.tenant = record.tenant;
+  to.handler = record.handler;
+  to.handlerVersion = record.handlerVersion;
+  to.payload = record.payload;
+  to.schedule = record.schedule;
+  to.policies = record.policies;
+  to.priority = record.priority;
+  to.state = record.state;
+  to.pausedAt = record.pausedAt;
+  to.version = record.version;
+  to.generation = record.generation;
+  to.revision = record.revision;
+  to.idempotencyKey = record.idempotencyKey;
+  to.definition = record.definition;
+  to.createdAt = record.createdAt;
+  to.endedAt = record.endedAt;
+  to.endReason = record.endReason;
+  to.anchorAt = record.anchorAt;
+  to.cursorAt = record.cursorAt;
+  to.taken = record.taken;
+  to.extras = record.extras;
+  to.lastOccurrenceId = record.lastOccurrenceId;
+  to.lastEnd = record.lastEnd;
+}
+
+/** As a copy, into one that is there already. */
+export function copyOccurrenceInto(to: Mutable<OccurrenceRecord>, record: OccurrenceRecord): void {
+  to.id = record.id;
+  to.taskId = record.taskId;
+  to.tenant = record.tenant;
+  to.handler = record.handler;
+  to.generation = record.generation;
+  to.kind = record.kind;
+  to.ordinal = record.ordinal;
+  to.nominalAt = record.nominalAt;
+  to.dueAt = record.dueAt;
+  to.state = record.state;
+  to.revision = record.revision;
+  to.handlerVersion = record.handlerVersion;
+  to.attempt = record.attempt;
+  to.failures = record.failures;
+  to.crashes = record.crashes;
+  to.displacements = record.displacements;
+  to.deaths = record.deaths;
+  to.alone = record.alone;
+  to.waiting = record.waiting;
+  to.catchup = record.catchup;
+  to.token = record.token;
+  to.leaseUntil = record.leaseUntil;
+  to.workerId = record.workerId;
+  to.progress = record.progress;
+  to.result = record.result;
+  to.error = record.error;
+  to.outcome = record.outcome;
+  to.reason = record.reason;
+  to.count = record.count;
+  to.untilAt = record.untilAt;
+  to.cancelRequestedAt = record.cancelRequestedAt;
+  to.startedAt = record.startedAt;
+  to.endedAt = record.endedAt;
+  to.redriveOf = record.redriveOf;
+  to.redrivenAs = record.redrivenAs;
+}
+
 /** Writes the patch's fields over those of a copy. */
 export function overwrite<T extends object>(copy: Mutable<T>, patch: Partial<T>): void {
   for (const field in patch) copy[field] = patch[field] as T[typeof field];

@@ -1,24 +1,26 @@
 /**
  * Units: their guards, judged over all commits given before, and the changes that they make when all guards hold.
- * Records are copied on their way in and out: the engine writes to its own in place.
+ * Records given are written over those of the row. Those of a new task become its row's until their commit is visible, for
+ * many tasks are not looked at again for long.
  */
 import {
+  copyOccurrenceInto,
   copyOfOccurrence,
-  copyOfTask,
+  copyTaskInto,
   isTerminal,
   type OccurrenceRecord,
   type TaskRecord,
 } from '../../core/model.js';
 import type { Guarded, Refusal, Unit } from '../store.js';
-import { type Counts, countedAs } from './counts.js';
+import { type Counts, countedAs, type Place } from './counts.js';
 import type { CommitContext } from './due/commit-context.js';
-import type { DueIndex } from './due/due-index.js';
+import type { DueIndex, TimedAs } from './due/due-index.js';
 import type { StoredKeys } from './key-index.js';
 import { keyHash } from './keys/hash.js';
 import { ID_BYTES, idText, readId } from './keys.js';
 import type { Records } from './records.js';
 import { type Ends, FAILED, SUCCEEDED } from './retention.js';
-import { hasEnded, hasLive, type Row, type StoredOccurrence } from './row.js';
+import { hasEnded, hasLive, own, type Row, type StoredOccurrence } from './row.js';
 import type { RowCache } from './row-cache.js';
 import type { Settings } from './settings.js';
 
@@ -36,6 +38,20 @@ export interface ApplyParts {
 const DEAD_A_COMMIT = 2 ** 20;
 const ID = new Uint8Array(ID_BYTES);
 
+/** Of the task as the unit found it. */
+interface TaskBefore {
+  state: TaskRecord['state'];
+  priority: number;
+  lastOccurrenceId: string | undefined;
+}
+
+/** Of the occurrence as the unit found it. */
+interface OccurrenceBefore extends TimedAs {
+  dueAt: number;
+  handler: string;
+  handlerVersion: number | undefined;
+}
+
 export class Applier {
   readonly #parts: ApplyParts;
   /** Tasks that the commit at hand changes. */
@@ -43,6 +59,9 @@ export class Applier {
   #dead = 0;
   /** Of the unit at hand, found when its guards were judged. */
   readonly #found: (StoredOccurrence | undefined)[] = [];
+  // One of each is enough: they are read before the next is judged.
+  readonly #taskBefore: TaskBefore = { state: 'active', priority: 0, lastOccurrenceId: undefined };
+  readonly #before: OccurrenceBefore = { dueAt: 0, handler: '', handlerVersion: undefined };
 
   constructor(parts: ApplyParts) {
     this.#parts = parts;
@@ -69,12 +88,14 @@ export class Applier {
   }
 
   /** Queues the puts of the tasks that were changed. */
-  finish({ number }: CommitContext): void {
+  finish(context: CommitContext): void {
     const { records } = this.#parts;
+    const { number } = context;
     for (const row of this.#touched) {
-      if (row.isRemoved) records.removeRow(row.id);
-      else records.putRow(row);
+      if (row.isRemoved) records.removeRow(row.id, number);
+      else records.putRow(row, number);
     }
+    records.finish(context);
     this.#parts.cache.give(number, this.#touched);
     this.#touched = [];
     this.#dead = number * DEAD_A_COMMIT;
@@ -152,20 +173,31 @@ export class Applier {
       if (found !== undefined) this.removeTask(found, context);
       return;
     }
-    const taskBefore = found?.task;
+    const taskBefore = found && this.#noteTaskBefore(found);
     const endBefore = found && endOf(found);
     const row = unit.task === undefined ? found : this.#writeTask(unit.task, found);
     if (row === undefined) return;
     this.touch(row, context);
-    const ended = this.#writeOccurrences(unit.occurrences ?? [], row, taskBefore, context);
-    const { task } = row;
-    if (taskBefore !== undefined && taskBefore !== task) {
-      const moved = taskBefore.state !== task.state || taskBefore.priority !== task.priority;
-      if (moved) this.#settleAll(row, taskBefore, context);
+    const priorityBefore = taskBefore === undefined ? row.task.priority : taskBefore.priority;
+    const ended = this.#writeOccurrences(unit.occurrences ?? [], row, priorityBefore, context);
+    if (taskBefore !== undefined && unit.task !== undefined) {
+      const { state, priority } = row.task;
+      const moved = taskBefore.state !== state || taskBefore.priority !== priority;
+      if (moved) this.#settleAll(row, taskBefore.priority, context);
     }
     this.#appendAttempts(unit, row, context);
     this.#noteEnds(row, taskBefore, endBefore, ended);
     this.#retire(row, context);
+  }
+
+  #noteTaskBefore(row: Row): TaskBefore {
+    own(row);
+    const before = this.#taskBefore;
+    const { state, priority, lastOccurrenceId } = row.task;
+    before.state = state;
+    before.priority = priority;
+    before.lastOccurrenceId = lastOccurrenceId;
+    return before;
   }
 
   /** The row changes with the commit at hand. */
@@ -182,7 +214,7 @@ export class Applier {
       const wasOpen = !hasEnded(row.task);
       if (wasOpen) counts.add(row.task.tenant, 'openTasks', -1);
       if (!hasEnded(record)) counts.add(record.tenant, 'openTasks', 1);
-      row.task = copyOfTask(record);
+      copyTaskInto(row.task, record);
       return row;
     }
     if (!hasEnded(record)) counts.add(record.tenant, 'openTasks', 1);
@@ -192,11 +224,13 @@ export class Applier {
     }
     return {
       id: record.id,
-      task: copyOfTask(record),
+      task: record,
+      isBorrowed: true,
       occurrences: [],
       nextSerial: 1,
       history: 0,
       commit: 0,
+      isStored: false,
       isRemoved: false,
     };
   }
@@ -205,31 +239,28 @@ export class Applier {
   #writeOccurrences(
     changes: readonly Guarded<OccurrenceRecord>[],
     row: Row,
-    taskBefore: TaskRecord | undefined,
+    priorityBefore: number,
     context: CommitContext,
   ): readonly StoredOccurrence[] {
-    const ended: StoredOccurrence[] = [];
+    let ended: StoredOccurrence[] | undefined;
     for (let i = 0; i < changes.length; i++) {
       const { record } = changes[i];
       const stored = this.#found[i];
       const wasLive = stored === undefined || !isTerminal(stored.record.state);
       const written =
         stored === undefined
-          ? this.#addOccurrence(row, record, taskBefore, context)
-          : this.#changeOccurrence(row, stored, record, taskBefore, context);
-      if (wasLive && isTerminal(record.state)) ended.push(written);
+          ? this.#addOccurrence(row, record, context)
+          : this.#changeOccurrence(row, stored, record, priorityBefore, context);
+      if (!wasLive || !isTerminal(record.state)) continue;
+      if (ended === undefined) ended = [written];
+      else ended.push(written);
     }
-    return ended;
+    return ended ?? NONE;
   }
 
-  #addOccurrence(
-    row: Row,
-    record: OccurrenceRecord,
-    taskBefore: TaskRecord | undefined,
-    context: CommitContext,
-  ): StoredOccurrence {
-    const stored = {
-      record: copyOfOccurrence(record),
+  #addOccurrence(row: Row, record: OccurrenceRecord, context: CommitContext): StoredOccurrence {
+    const stored: StoredOccurrence = {
+      record: row.isBorrowed ? record : copyOfOccurrence(record),
       serial: row.nextSerial,
       attempts: 0,
       dead: 0,
@@ -238,7 +269,7 @@ export class Applier {
     row.nextSerial += 1;
     row.occurrences.push(stored);
     this.#count(row, stored, undefined, context);
-    this.#parts.due.settle(row, stored, undefined, taskBefore, context);
+    this.#parts.due.settle(row, stored, undefined, row.task.priority, context);
     return stored;
   }
 
@@ -246,13 +277,17 @@ export class Applier {
     row: Row,
     stored: StoredOccurrence,
     record: OccurrenceRecord,
-    taskBefore: TaskRecord | undefined,
+    priorityBefore: number,
     context: CommitContext,
   ): StoredOccurrence {
     const { records, due } = this.#parts;
-    const before = stored.record;
-    stored.record = copyOfOccurrence(record);
-    this.#count(row, stored, before, context);
+    const before = this.#before;
+    before.dueAt = stored.record.dueAt;
+    before.handler = stored.record.handler;
+    before.handlerVersion = stored.record.handlerVersion;
+    const countedBefore = countedAs(stored.record);
+    copyOccurrenceInto(stored.record, record);
+    this.#count(row, stored, countedBefore, context);
     if (!row.occurrences.includes(stored)) {
       if (isTerminal(record.state)) {
         records.putHistory(row, stored, context.number);
@@ -263,7 +298,7 @@ export class Applier {
       row.occurrences.push(stored);
       row.occurrences.sort((a, b) => a.serial - b.serial);
     }
-    due.settle(row, stored, before, taskBefore ?? row.task, context);
+    due.settle(row, stored, before, priorityBefore, context);
     return stored;
   }
 
@@ -271,14 +306,13 @@ export class Applier {
   #count(
     row: Row,
     stored: StoredOccurrence,
-    before: OccurrenceRecord | undefined,
+    was: Place | undefined,
     { number }: CommitContext,
   ): void {
     const { counts, records } = this.#parts;
     const { record } = stored;
-    const was = before && countedAs(before);
     const is = countedAs(record);
-    if (before !== undefined) counts.add(before.tenant, was, -1);
+    counts.add(record.tenant, was, -1);
     counts.add(record.tenant, is, 1);
     if (is === 'deadLetters' && was !== is) {
       this.#dead = Math.max(this.#dead, number * DEAD_A_COMMIT) + 1;
@@ -291,10 +325,10 @@ export class Applier {
   }
 
   /** Those whose time now counts in another way, or no more. */
-  #settleAll(row: Row, taskBefore: TaskRecord, context: CommitContext): void {
+  #settleAll(row: Row, priorityBefore: number, context: CommitContext): void {
     for (const stored of row.occurrences) {
       if (isTerminal(stored.record.state)) continue;
-      this.#parts.due.settle(row, stored, stored.record, taskBefore, context);
+      this.#parts.due.settle(row, stored, stored.record, priorityBefore, context);
     }
   }
 
@@ -316,6 +350,7 @@ export class Applier {
       const stored = occurrences[i];
       if (!isTerminal(stored.record.state)) continue;
       occurrences.splice(i, 1);
+      if (row.isBorrowed) stored.record = copyOfOccurrence(stored.record);
       this.#parts.records.enterHistory(row, stored, number);
     }
   }
@@ -324,7 +359,7 @@ export class Applier {
 
   #noteEnds(
     row: Row,
-    taskBefore: TaskRecord | undefined,
+    taskBefore: TaskBefore | undefined,
     endBefore: number | undefined,
     ended: readonly StoredOccurrence[],
   ): void {
@@ -404,9 +439,11 @@ export class Applier {
     counts.add(stored.record.tenant, countedAs(stored.record), -1);
     if (stored.dead !== 0) records.removeDead(stored.dead);
     records.removeAttempts(row, stored);
-    due.remove(stored, stored.record, context);
+    due.remove(stored, stored.record.dueAt, context);
   }
 }
+
+const NONE: readonly StoredOccurrence[] = [];
 
 function keyUntil(task: TaskRecord): number {
   if (!hasEnded(task)) return Number.POSITIVE_INFINITY;

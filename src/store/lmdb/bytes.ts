@@ -34,11 +34,17 @@ export class Writer {
   /** Arenas given away with the commit at hand. */
   #used: Arena[] = [];
   #free: Arena[] = [];
+  readonly #reuses: boolean;
+
+  /** @param reuses false: arenas are not given away with each commit, but live as long as somebody has them */
+  constructor(reuses = true) {
+    this.#reuses = reuses;
+  }
 
   /** Begins a value of at most that many bytes. */
   begin(bytesMax: number): void {
     if (this.#at + bytesMax > this.#arena.length) {
-      this.#used.push(this.#arena);
+      if (this.#reuses) this.#used.push(this.#arena);
       this.#arena = bytesMax > ARENA_BYTES ? newArena(bytesMax) : this.#take();
       this.#at = 0;
     }
@@ -47,11 +53,44 @@ export class Writer {
 
   /** The value that was begun, as a place in its arena; valid until the next `end`. */
   end(): Arena {
+    return this.endAt(this.size);
+  }
+
+  /** As `end`, of the first `size` bytes; those behind them begin the next value. */
+  endAt(size: number): Arena {
     const arena = this.#arena;
     arena.start = this.#start;
-    arena.end = this.#at;
-    this.written += this.#at - this.#start;
+    this.#start += size;
+    arena.end = this.#start;
+    this.written += size;
     return arena;
+  }
+
+  get arena(): Arena {
+    return this.#arena;
+  }
+
+  /** Where in its arena it writes. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** Bytes of the value at hand. */
+  get size(): number {
+    return this.#at - this.#start;
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return this.#at + bytes <= this.#arena.length;
+  }
+
+  u32(value: number): void {
+    this.u32At(this.#at, value);
+    this.#at += 4;
+  }
+
+  u32At(at: number, value: number): void {
+    this.#arena.writeUInt32LE(value, at);
   }
 
   /** What the finished commit was written in; to be given back when the commit is over. */
@@ -160,9 +199,9 @@ export class Reader {
     this.#end = end;
   }
 
-  reset(from: Uint8Array, end: number): void {
+  reset(from: Uint8Array, at: number, end: number): void {
     this.#from = from;
-    this.at = 0;
+    this.at = at;
     this.#end = end;
   }
 
@@ -187,6 +226,17 @@ export class Reader {
       factor *= TWO_7;
       if (factor > 2 ** 56) throw new MalformedError('a stored number has no end');
     }
+  }
+
+  u32(): number {
+    this.#take(4);
+    const from = this.#from;
+    const at = this.at - 4;
+    return (from[at] | (from[at + 1] << 8) | (from[at + 2] << 16) | (from[at + 3] << 24)) >>> 0;
+  }
+
+  skip(length: number): void {
+    this.#take(length);
   }
 
   number(): number {

@@ -4,7 +4,8 @@
  *   chain     1 record: the number of the newest commit; each commit asks for its predecessor's (pipeline.ts)
  *   meta      format, epoch
  *   pool      names kept once: tenants, handlers, policies, workers (pool.ts)
- *   tasks     id → the task with its live occurrences and its newest (row-codec.ts)
+ *   tasks     id → the task with its live occurrences and its newest (row-codec.ts), unless the log has a newer one
+ *   rowlog    commit, part → tasks as they were changed lately (row-log.ts)
  *   history   id, serial → an ended occurrence that is not its task's newest
  *   names     id, generation, kind, ordinal → serial in history
  *   attempts  id, serial, number → an ended attempt
@@ -75,6 +76,7 @@ const NAMES = [
   'meta',
   'pool',
   'tasks',
+  'rowlog',
   'history',
   'names',
   'attempts',

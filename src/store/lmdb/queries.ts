@@ -66,15 +66,11 @@ export class Queries {
     return { items };
   }
 
-  *#tasksFrom(taskId: string | undefined, isExclusive: boolean): Generator<Row> {
+  #tasksFrom(taskId: string | undefined, isExclusive: boolean): Iterable<Row> {
     const start = new Key();
     if (taskId === undefined || !start.id(taskId)) start.clear().byte(0);
     else if (isExclusive) start.byte(0);
-    const end = new Key();
-    for (let i = 0; i <= ID_BYTES; i++) end.byte(255);
-    for (const { key, value } of this.#env.db.tasks.getRange({ start, end })) {
-      yield this.#records.decodeRow(idText(key), value);
-    }
+    return this.#records.visibleRows(start);
   }
 
   /** Newest first. The cursor is the serial of the last one read. */
@@ -86,7 +82,7 @@ export class Queries {
     if (row.history > 0) found.push(...this.#records.listHistory(taskId, before, limit + 1));
     found.sort((a, b) => b.serial - a.serial);
     const page = found.slice(0, limit);
-    const items = page.map(({ record }) => record);
+    const items = page.map(({ record }) => copyOfOccurrence(record));
     const isWhole = found.length <= limit;
     return isWhole ? { items } : { items, cursor: String(page.at(-1)?.serial) };
   }
@@ -107,7 +103,9 @@ export class Queries {
       const stored =
         row?.occurrences.find((other) => other.serial === serial) ??
         this.#records.visibleAt(taskId, serial);
-      if (stored !== undefined && matches(stored.record, query)) items.push(stored.record);
+      if (stored !== undefined && matches(stored.record, query)) {
+        items.push(copyOfOccurrence(stored.record));
+      }
       if (items.length === query.limit) return { items, cursor: String(number) };
     }
     const last = found.at(-1);

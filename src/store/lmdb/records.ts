@@ -2,6 +2,7 @@
 import type { AttemptRecord, OccurrenceKind, OccurrenceRecord } from '../../core/model.js';
 import { parseOccurrenceId } from '../../core/model.js';
 import { Reader, type Writer } from './bytes.js';
+import type { CommitContext } from './due/commit-context.js';
 import type { Environment } from './environment.js';
 import { KINDS } from './formats.js';
 import { ID_BYTES, idText, Key } from './keys.js';
@@ -9,6 +10,7 @@ import type { Row, StoredOccurrence } from './row.js';
 import { findOccurrence } from './row.js';
 import type { RowCache } from './row-cache.js';
 import { type RowCodec, readAttempt, writeAttempt } from './row-codec.js';
+import { RowLog, type Version } from './row-log.js';
 
 /** What names an occurrence within its task. */
 export interface Identity {
@@ -28,22 +30,26 @@ export class Records {
   readonly #writer: Writer;
   readonly #reader = new Reader(new Uint8Array(0));
   readonly #key = new Key();
+  readonly #rowLog: RowLog;
+  /** Of all ids that are stored, or named in the log. */
   #greatestId = '';
 
   constructor(env: Environment, codec: RowCodec, cache: RowCache, writer: Writer) {
     this.#env = env;
+    this.#rowLog = new RowLog(env.db.rowlog, env.db.tasks);
     this.#codec = codec;
     this.#cache = cache;
     this.#writer = writer;
   }
 
-  /** Finds the greatest id that is stored. */
+  /** Reads the log of rows, and finds the greatest id. */
   load(): void {
     const start = new Key().raw(END);
     const end = new Key().byte(0);
-    this.#greatestId = '';
+    this.#greatestId = this.#rowLog.load();
     for (const key of this.#env.db.tasks.getKeys({ start, end, reverse: true, limit: 1 })) {
-      this.#greatestId = idText(key);
+      const id = idText(key);
+      if (id > this.#greatestId) this.#greatestId = id;
     }
   }
 
@@ -54,33 +60,72 @@ export class Records {
     const key = this.#key.clear();
     // Ids grow: a new one need not be looked for.
     if (id > this.#greatestId || !key.id(id)) return undefined;
-    const value = this.#env.db.tasks.getBinaryFast(key);
-    if (value === undefined) return undefined;
-    this.#reader.reset(value, value.length);
-    const row = this.#codec.readRow(this.#reader, id);
-    this.#cache.keep(row);
+    const row = this.#stored(id, key);
+    if (row !== undefined) this.#cache.keep(row);
     return row;
   }
 
   /** The task as it is visible: what readers are told. */
   visibleRow(id: string): Row | undefined {
     if (!this.#cache.isQueued(id)) return this.row(id);
-    const value = this.#env.db.tasks.getBinaryFast(this.#key.clear().knownId(id));
-    return value && this.decodeRow(id, value);
+    return this.#stored(id, this.#key.clear().knownId(id));
   }
 
-  decodeRow(id: string, value: Uint8Array): Row {
-    return this.#codec.readRow(new Reader(value, 0, value.length), id);
+  #stored(id: string, key: Key): Row | undefined {
+    const version = this.#rowLog.find(id);
+    if (version !== undefined) return this.#rowOf(id, version);
+    const value = this.#env.db.tasks.getBinaryFast(key);
+    if (value === undefined) return undefined;
+    this.#reader.reset(value, 0, value.length);
+    return this.#codec.readRow(this.#reader, id);
   }
 
-  putRow(row: Row): void {
-    if (row.id > this.#greatestId) this.#greatestId = row.id;
-    this.#codec.writeRow(this.#writer, row);
-    this.#env.db.tasks.put(this.#key.clear().knownId(row.id), this.#writer.end());
+  #rowOf(id: string, { arena, from, to }: Version): Row | undefined {
+    if (from === to) return undefined;
+    this.#reader.reset(arena, from, to);
+    return this.#codec.readRow(this.#reader, id);
   }
 
-  removeRow(id: string): void {
-    this.#env.db.tasks.remove(this.#key.clear().knownId(id));
+  /** Visible tasks from there on, in the order of ids. */
+  *visibleRows(start: Key): Generator<Row> {
+    for (const { key, value } of this.#env.db.tasks.getRange({ start, end: new Key().raw(END) })) {
+      const id = idText(key);
+      const version = this.#rowLog.find(id);
+      const row =
+        version === undefined
+          ? this.#codec.readRow(new Reader(value, 0, value.length), id)
+          : this.#rowOf(id, version);
+      if (row !== undefined) yield row;
+    }
+  }
+
+  putRow(row: Row, commit: number): void {
+    const { id } = row;
+    const max = this.#codec.rowMax(row);
+    const mayBeLogged = id <= this.#greatestId;
+    if (!row.isStored) {
+      row.isStored = true;
+      if (!mayBeLogged) this.#greatestId = id;
+      this.#writer.begin(max);
+      this.#codec.writeRow(this.#writer, row);
+      this.#env.db.tasks.put(this.#key.clear().knownId(id), this.#writer.end());
+      // One that was removed may be in the log still, which would be believed.
+      if (!mayBeLogged) return;
+    }
+    this.#rowLog.put(id, commit, max, (writer) => this.#codec.writeRow(writer, row));
+  }
+
+  removeRow(id: string, commit: number): void {
+    this.#rowLog.put(id, commit, 0, undefined);
+  }
+
+  /** Queues the puts of the commit at hand that were kept back. */
+  finish(context: CommitContext): void {
+    this.#rowLog.finish(context, (id) => this.#cache.isQueued(id));
+  }
+
+  visible(commit: number): void {
+    this.#rowLog.visible(commit);
   }
 
   /** Where it is stored: with its task, or in the history. */

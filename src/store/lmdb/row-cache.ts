@@ -2,7 +2,7 @@
  * Tasks in memory: those of commits that are not visible yet, which must not be read from the disk, and some that were
  * touched lately, which need not.
  */
-import type { Row, StoredOccurrence } from './row.js';
+import { own, type Row, type StoredOccurrence } from './row.js';
 
 /** Of each of the two generations: when the young one is full it becomes the old one, and what was old is forgotten. */
 const KEPT_MAX = 32_768;
@@ -87,8 +87,10 @@ export class RowCache {
       // A later commit changes it, too, or has made the task anew.
       if (row.commit !== commit || this.#queuedRows.get(row.id) !== row) continue;
       this.#queuedRows.delete(row.id);
-      if (!row.isRemoved && keeps(row)) this.keep(row);
-      else this.#forget(row.id);
+      if (!row.isRemoved && keeps(row)) {
+        own(row);
+        this.keep(row);
+      } else this.#forget(row.id);
     }
     for (const id of changed.history) {
       if (this.#queuedHistory.get(id)?.commit === commit) this.#queuedHistory.delete(id);

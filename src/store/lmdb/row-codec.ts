@@ -80,8 +80,8 @@ export class RowCodec {
     this.#pool = pool;
   }
 
+  /** Of at most `rowMax` bytes, into a value that was begun. */
   writeRow(writer: Writer, row: Row): void {
-    writer.begin(this.#rowMax(row));
     writer.byte(FORM);
     const newest = row.occurrences.at(-1);
     this.#writeTask(writer, row.task, newest?.record.id);
@@ -104,7 +104,17 @@ export class RowCodec {
     const newest = occurrences.at(-1);
     const whole =
       lastIsNewest && newest !== undefined ? { ...task, lastOccurrenceId: newest.record.id } : task;
-    return { id, task: whole, occurrences, nextSerial, history, commit: 0, isRemoved: false };
+    return {
+      id,
+      task: whole,
+      occurrences,
+      nextSerial,
+      history,
+      commit: 0,
+      isBorrowed: false,
+      isStored: true,
+      isRemoved: false,
+    };
   }
 
   /** An occurrence by itself, in the history. */
@@ -120,7 +130,7 @@ export class RowCodec {
     return this.#readOccurrence(reader, { id: taskId });
   }
 
-  #rowMax({ task, occurrences }: Row): number {
+  rowMax({ task, occurrences }: Row): number {
     let max = TASK_FIXED + task.payload.length + textMax(task.tenant) + textMax(task.handler);
     max += textMax(task.idempotencyKey) + textMax(task.definition) + textMax(task.endReason);
     max += textMax(task.lastOccurrenceId) + this.#policiesText(task.policies).length * 3 + 5;

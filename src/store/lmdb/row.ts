@@ -1,9 +1,16 @@
 /** A task as the store has it in memory: its record, and those of its occurrences that are stored with it. */
 import { isHeld } from '../../core/ending.js';
-import { isTerminal, type OccurrenceRecord, type TaskRecord } from '../../core/model.js';
+import {
+  copyOfOccurrence,
+  copyOfTask,
+  isTerminal,
+  type Mutable,
+  type OccurrenceRecord,
+  type TaskRecord,
+} from '../../core/model.js';
 
 export interface StoredOccurrence {
-  record: OccurrenceRecord;
+  record: Mutable<OccurrenceRecord>;
   /** Counts the task's occurrences as they were made, from 1. */
   readonly serial: number;
   /** Attempts that were appended. */
@@ -16,7 +23,9 @@ export interface StoredOccurrence {
 
 export interface Row {
   readonly id: string;
-  task: TaskRecord;
+  task: Mutable<TaskRecord>;
+  /** Its records are those of a caller, to whom they belong again once their commit is visible: not to be written to. */
+  isBorrowed: boolean;
   /** All that live, and the newest; by serial. */
   readonly occurrences: StoredOccurrence[];
   nextSerial: number;
@@ -24,8 +33,18 @@ export interface Row {
   history: number;
   /** The newest commit that changed it since it was read; 0: none. */
   commit: number;
-  /** By that commit. */
+  /** It is in the tree of tasks, in whatever version (row-log.ts). */
+  isStored: boolean;
+  /** By its newest commit. */
   isRemoved: boolean;
+}
+
+/** Makes the row's records its own. */
+export function own(row: Row): void {
+  if (!row.isBorrowed) return;
+  row.isBorrowed = false;
+  row.task = copyOfTask(row.task);
+  for (const stored of row.occurrences) stored.record = copyOfOccurrence(stored.record);
 }
 
 export function findOccurrence(row: Row, id: string): StoredOccurrence | undefined {
@@ -38,8 +57,8 @@ export function hasLive(row: Row): boolean {
   return false;
 }
 
-export function hasEnded(task: TaskRecord): boolean {
-  return task.state === 'completed' || task.state === 'cancelled';
+export function hasEnded({ state }: Pick<TaskRecord, 'state'>): boolean {
+  return state === 'completed' || state === 'cancelled';
 }
 
 export function isRunning({ state }: OccurrenceRecord): boolean {

@@ -119,6 +119,7 @@ export class LmdbSession implements StoreSession {
         },
         visible: (commit) => {
           cache.visible(commit, keeps);
+          records.visible(commit);
           keys.visible(commit);
         },
         idle: () => keys.step(),

@@ -10,7 +10,7 @@
  * 4. An entry of a bucket that is still far is removed when it is nobody's place any more. One in a bucket that was read
  *    stays until the bucket is empty and goes as a whole; its record tells that it means nothing.
  */
-import { isTerminal, type OccurrenceRecord, type TaskRecord } from '../../../core/model.js';
+import { isTerminal, type OccurrenceRecord } from '../../../core/model.js';
 import type { LiveEntry } from '../../store.js';
 import type { Writer } from '../bytes.js';
 import type { Db } from '../environment.js';
@@ -45,6 +45,9 @@ interface Added {
   readonly row: Row;
   readonly stored: StoredOccurrence;
 }
+
+/** Of an occurrence as it was: what its entry says. */
+export type TimedAs = Pick<OccurrenceRecord, 'dueAt' | 'handler' | 'handlerVersion'>;
 
 export interface DueOptions {
   readonly due: Db;
@@ -124,18 +127,19 @@ export class DueIndex {
   settle(
     row: Row,
     stored: StoredOccurrence,
-    before: OccurrenceRecord | undefined,
-    taskBefore: TaskRecord | undefined,
+    before: TimedAs | undefined,
+    priorityBefore: number,
     context: CommitContext,
   ): void {
     const { record } = stored;
+    const dueBefore = before === undefined ? record.dueAt : before.dueAt;
     if (isTerminal(record.state) || (!isRunning(record) && isHeldBack(row.task, record))) {
-      this.remove(stored, before ?? record, context);
+      this.remove(stored, dueBefore, context);
       return;
     }
     if (isRunning(record)) {
       if (stored.place !== 0 && levelOf(stored.place) === RUNNING_LEVEL) return;
-      this.remove(stored, before ?? record, context);
+      this.remove(stored, dueBefore, context);
       stored.place = placeOf(context.number, RUNNING_LEVEL);
       this.#running.add(row.id, stored.serial, context.number);
       return;
@@ -147,9 +151,9 @@ export class DueIndex {
       before.dueAt === record.dueAt &&
       before.handler === record.handler &&
       before.handlerVersion === record.handlerVersion &&
-      taskBefore?.priority === row.task.priority;
+      priorityBefore === row.task.priority;
     if (stays) return;
-    this.remove(stored, before ?? record, context);
+    this.remove(stored, dueBefore, context);
     this.#add(row, stored, context);
   }
 
@@ -177,8 +181,8 @@ export class DueIndex {
     }
   }
 
-  /** Takes the occurrence out; `before` is what it was when it was put in. */
-  remove(stored: StoredOccurrence, before: OccurrenceRecord, { number }: CommitContext): void {
+  /** Takes the occurrence out; `dueAt` is when it was due when it was put in. */
+  remove(stored: StoredOccurrence, dueAt: number, { number }: CommitContext): void {
     const { place } = stored;
     if (place === 0) return;
     stored.place = 0;
@@ -186,8 +190,8 @@ export class DueIndex {
       this.#running.remove(commitOf(place));
       return;
     }
-    if (commitOf(place) === number && this.#takeBack(stored, before.dueAt)) return;
-    const bucket = bucketOf(this.#buckets, place, before.dueAt);
+    if (commitOf(place) === number && this.#takeBack(stored, dueAt)) return;
+    const bucket = bucketOf(this.#buckets, place, dueAt);
     if (bucket !== undefined && bucket.stage !== 'splitting') {
       bucket.live -= 1;
       this.#buckets.touch(bucket);
@@ -196,7 +200,7 @@ export class DueIndex {
         return;
       }
     }
-    this.#leftovers.drop({ occurrenceId: before.id, place, dueAt: before.dueAt });
+    this.#leftovers.drop({ occurrenceId: stored.record.id, place, dueAt });
   }
 
   /** It came in with this very commit. */

@@ -1,0 +1,270 @@
+/**
+ * Tasks as last written, before they have their place in the tree of tasks. Tasks end in another order than that of
+ * their ids: to rewrite each in its place for each change would copy a page of the tree for each, twice in a life. So
+ * changes are appended to a log, and a generation of them is moved to the tree together, in the order of ids, some with
+ * each commit: what was changed several times is moved once, and neighbours share their page.
+ *
+ *   key    commit u64 · part u32
+ *   value  (id 16 · length u32 · the task as in the tree; length 0: removed) …
+ *
+ * Invariants
+ * 1. The newest version of a task is in the log, or in the tree if the log has none. The log is read whole at open.
+ * 2. Every task but a removed one is in the tree, in whatever version: a new one is put there at once, for ids grow. So a
+ *    range of the tree names all tasks of that range.
+ * 3. Parts are removed in the order in which they came, when all tasks of their generation are in the tree. So what is
+ *    left of a generation holds the newest version of each task that it names.
+ */
+import { type Arena, Reader, Writer } from './bytes.js';
+import type { CommitContext } from './due/commit-context.js';
+import type { Db } from './environment.js';
+import { ID_BYTES, idText, Key, readId, readU32, readU64 } from './keys.js';
+
+/** Where a version lies: in an arena that is not written to again. Empty: the task is removed. */
+export interface Version {
+  readonly arena: Uint8Array;
+  readonly from: number;
+  readonly to: number;
+}
+
+interface Logged extends Version {
+  readonly id: string;
+  readonly arena: Arena;
+}
+
+/** A generation is closed at one of these, and the tasks of one commit come on top. */
+const ROWS_MAX = 32_768;
+const BYTES_MAX = 16 * 2 ** 20;
+/** More would not fit into a leaf of LMDB beside another: it would take pages of its own. */
+const PART_BYTES = 1900;
+/** Moved with each commit: twice what the commit itself changes, and some. */
+const MOVES_A_CHANGE = 2;
+const MOVES_MIN = 64;
+const REMOVALS_MAX = 256;
+const LENGTH_BYTES = 4;
+const NONE: ReadonlyMap<string, Logged> = new Map();
+
+export class RowLog {
+  readonly #log: Db;
+  readonly #tasks: Db;
+  readonly #writer = new Writer(false);
+  readonly #key = new Key();
+  readonly #id = new Uint8Array(ID_BYTES);
+  /** Visible versions of the young generation, and of the one that is being moved to the tree. */
+  #young = new Map<string, Logged>();
+  #youngBytes = 0;
+  #old: ReadonlyMap<string, Logged> = NONE;
+  /** Of `#old`, in the order of ids; those before `#moved` are moved. */
+  #toMove: Logged[] = [];
+  #moved = 0;
+  /** The commit that moves the last. */
+  #movedBy = 0;
+  /** The last commit of the old generation. */
+  #oldCommit = 0;
+  /** Parts of commits up to this one may be removed. */
+  #overCommit = 0;
+  /** By commit, oldest first; those before `#firstPart` are removed. */
+  #parts: { readonly commit: number; readonly count: number }[] = [];
+  #firstPart = 0;
+  /** Of the commit at hand, with the parts ended so far; of commits on their way. */
+  #added: Logged[] = [];
+  #part = 0;
+  #isPartOpen = false;
+  readonly #onTheirWay = new Map<number, readonly Logged[]>();
+
+  constructor(log: Db, tasks: Db) {
+    this.#log = log;
+    this.#tasks = tasks;
+  }
+
+  /** Reads all. @returns the greatest id in it, '' when it is empty */
+  load(): string {
+    this.#young = new Map();
+    this.#youngBytes = 0;
+    this.#old = NONE;
+    this.#toMove = [];
+    this.#moved = 0;
+    this.#overCommit = 0;
+    this.#parts = [];
+    this.#firstPart = 0;
+    this.#added = [];
+    this.#part = 0;
+    this.#isPartOpen = false;
+    this.#movedBy = 0;
+    this.#onTheirWay.clear();
+    let greatest = '';
+    const start = new Key().byte(0);
+    const end = new Key().byte(255);
+    for (const { key, value } of this.#log.getRange({ start, end })) {
+      const commit = readU64(key, 0);
+      const count = readU32(key, 8) + 1;
+      const last = this.#parts.at(-1);
+      if (last?.commit === commit) this.#parts[this.#parts.length - 1] = { commit, count };
+      else this.#parts.push({ commit, count });
+      for (const logged of this.#read(value)) {
+        this.#young.set(logged.id, logged);
+        if (logged.id > greatest) greatest = logged.id;
+      }
+      this.#youngBytes += value.length;
+    }
+    return greatest;
+  }
+
+  #read(value: Uint8Array): Logged[] {
+    const found: Logged[] = [];
+    const reader = new Reader(value, 0, value.length);
+    this.#writer.begin(value.length);
+    // What lmdb-js lends is longer than the length it names.
+    this.#writer.raw(value.subarray(0, value.length), value.length);
+    const arena = this.#writer.end();
+    const { start } = arena;
+    while (!reader.isAtEnd) {
+      reader.into(this.#id, ID_BYTES);
+      const id = idText(this.#id);
+      const from = start + reader.at + LENGTH_BYTES;
+      const to = from + reader.u32();
+      reader.skip(to - from);
+      found.push({ id, arena, from, to });
+    }
+    return found;
+  }
+
+  /** The visible version; undefined: the tree has it. */
+  find(id: string): Version | undefined {
+    return this.#young.get(id) ?? this.#old.get(id);
+  }
+
+  /** Appends, with the commit at hand, what `write` writes, of `bytesMax` at most; undefined: the task is removed. */
+  put(
+    id: string,
+    commit: number,
+    bytesMax: number,
+    write: ((writer: Writer) => void) | undefined,
+  ): void {
+    const writer = this.#writer;
+    const max = ID_BYTES + LENGTH_BYTES + bytesMax;
+    if (this.#isPartOpen && !writer.hasRoomFor(max)) this.#endPart(commit, writer.size);
+    if (!this.#isPartOpen) writer.begin(max);
+    this.#isPartOpen = true;
+    const before = writer.size;
+    readId(id, this.#id, 0);
+    writer.raw(this.#id, ID_BYTES);
+    const { arena } = writer;
+    const from = writer.at + LENGTH_BYTES;
+    writer.u32(0);
+    write?.(writer);
+    const to = writer.at;
+    writer.u32At(from - LENGTH_BYTES, to - from);
+    this.#added.push({ id, arena, from, to });
+    if (before > 0 && writer.size > PART_BYTES) {
+      // This one begins the next part, where it lies.
+      this.#endPart(commit, before);
+      this.#isPartOpen = true;
+    }
+  }
+
+  /** Puts the first `size` bytes of the value at hand; what is behind them begins the next. */
+  #endPart(commit: number, size: number): void {
+    this.#log.put(this.#partKey(commit, this.#part++), this.#writer.endAt(size));
+    this.#isPartOpen = false;
+  }
+
+  #partKey(commit: number, part: number): Key {
+    return this.#key.clear().u64(commit).u32(part);
+  }
+
+  /**
+   * Queues the puts of the commit at hand, and the next moves to the tree.
+   * @param isQueued the task is changed by a commit on its way
+   */
+  finish({ number }: CommitContext, isQueued: (id: string) => boolean): void {
+    const added = this.#added;
+    if (added.length > 0) {
+      if (this.#isPartOpen) this.#endPart(number, this.#writer.size);
+      this.#parts.push({ commit: number, count: this.#part });
+      this.#part = 0;
+      this.#onTheirWay.set(number, added);
+      this.#added = [];
+    }
+    if (this.#old !== NONE) this.#move(number, MOVES_MIN + MOVES_A_CHANGE * added.length, isQueued);
+    this.#removeParts();
+  }
+
+  #move(commit: number, looksMax: number, isQueued: (id: string) => boolean): void {
+    const end = Math.min(this.#moved + looksMax, this.#toMove.length);
+    if (this.#moved === end) return;
+    for (; this.#moved < end; this.#moved++) {
+      const { id, arena, from, to } = this.#toMove[this.#moved];
+      // A newer version takes its place before long; and a task that was made anew is in the tree (2).
+      if (this.#young.has(id) || isQueued(id)) continue;
+      const key = this.#key.clear().knownId(id);
+      if (from === to) this.#tasks.remove(key);
+      else {
+        arena.start = from;
+        arena.end = to;
+        this.#tasks.put(key, arena);
+      }
+    }
+    if (end === this.#toMove.length) this.#movedBy = commit;
+  }
+
+  #removeParts(): void {
+    let left = REMOVALS_MAX;
+    const parts = this.#parts;
+    while (left > 0 && this.#firstPart < parts.length) {
+      const { commit, count } = parts[this.#firstPart];
+      if (commit > this.#overCommit) break;
+      for (let part = 0; part < count; part++) this.#log.remove(this.#partKey(commit, part));
+      this.#firstPart++;
+      left -= count;
+    }
+    if (this.#firstPart < PARTS_FORGOTTEN) return;
+    parts.splice(0, this.#firstPart);
+    this.#firstPart = 0;
+  }
+
+  /** All up to this commit can be read from the disk. */
+  visible(commit: number): void {
+    const added = this.#onTheirWay.get(commit);
+    if (added !== undefined) {
+      this.#onTheirWay.delete(commit);
+      for (const logged of added) {
+        this.#young.set(logged.id, logged);
+        this.#youngBytes += logged.to - logged.from;
+      }
+    }
+    if (this.#movedBy !== 0 && commit >= this.#movedBy) {
+      this.#movedBy = 0;
+      this.#old = NONE;
+      this.#toMove = [];
+      this.#overCommit = this.#oldCommit;
+    }
+    const isFull = this.#young.size >= ROWS_MAX || this.#youngBytes >= BYTES_MAX;
+    if (isFull && this.#old === NONE) this.#closeGeneration(commit);
+  }
+
+  #closeGeneration(commit: number): void {
+    this.#old = this.#young;
+    this.#toMove = inOrder(this.#young);
+    this.#moved = 0;
+    this.#oldCommit = commit;
+    this.#young = new Map();
+    this.#youngBytes = 0;
+  }
+}
+
+/** Removed parts are forgotten when there are that many. */
+const PARTS_FORGOTTEN = 1024;
+
+/** By id, but that those of one millisecond are in no order: the beginnings of ids are compared, as numbers. */
+function inOrder(versions: ReadonlyMap<string, Logged>): Logged[] {
+  const all = [...versions.values()];
+  const beginnings = new Float64Array(all.length);
+  for (let i = 0; i < all.length; i++) {
+    const { arena, from } = all[i];
+    const at = from - LENGTH_BYTES - ID_BYTES;
+    beginnings[i] = readU32(arena, at) * 2 ** 21 + (readU32(arena, at + 4) >>> 11);
+  }
+  const order = Uint32Array.from(all.keys());
+  order.sort((a, b) => beginnings[a] - beginnings[b]);
+  return Array.from(order, (i) => all[i]);
+}
