@@ -7,7 +7,7 @@ import { lmdbStore, memoryStore, type Store } from '../../index.js';
 export const STORE_NAMES = ['memory', 'lmdb'] as const;
 export type StoreName = (typeof STORE_NAMES)[number];
 /** Used when none is named. */
-export const DEFAULT_STORE: StoreName = 'memory';
+export const DEFAULT_STORE: StoreName = 'lmdb';
 
 /**
  * A store that can also be asked for its size while a scheduler has it open; `null` before and

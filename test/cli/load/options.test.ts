@@ -16,7 +16,7 @@ function parse(...args: string[]) {
 describe('load-test flags', () => {
   it('plays a minute of the bundled sample with a report when nothing is said', () => {
     expect(parse()).toMatchObject({
-      store: 'memory',
+      store: 'lmdb',
       load: { kind: 'trace', file: undefined, speed: 20, fromMinute: undefined },
       durationMs: 60_000,
       dueInMs: 2000,
