@@ -60,7 +60,6 @@ export class Applier {
   /** Of the unit at hand, found when its guards were judged. */
   readonly #found: (StoredOccurrence | undefined)[] = [];
   // One of each is enough: they are read before the next is judged.
-  readonly #taskBefore: TaskBefore = { state: 'active', priority: 0, lastOccurrenceId: undefined };
   readonly #before: OccurrenceBefore = { dueAt: 0, handler: '', handlerVersion: undefined };
 
   constructor(parts: ApplyParts) {
@@ -192,12 +191,8 @@ export class Applier {
 
   #noteTaskBefore(row: Row): TaskBefore {
     own(row);
-    const before = this.#taskBefore;
     const { state, priority, lastOccurrenceId } = row.task;
-    before.state = state;
-    before.priority = priority;
-    before.lastOccurrenceId = lastOccurrenceId;
-    return before;
+    return { state, priority, lastOccurrenceId };
   }
 
   /** The row changes with the commit at hand. */
