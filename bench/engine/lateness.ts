@@ -62,7 +62,7 @@ export async function besideHerd(herd: number, seconds: number): Promise<Latenes
     if (event.tenant === 'other') late.push(event.latenessMs);
   });
   try {
-    const atMs = Date.now() + 20_000 + herd / 20;
+    const atMs = Date.now() + 1000 + herd / 20;
     for (let done = 0; done < herd; done += 10 * CHUNK) {
       const count = Math.min(10 * CHUNK, herd - done);
       await createAll(
