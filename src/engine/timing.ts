@@ -49,6 +49,10 @@ const REBUILD_CHUNK = 4096;
 /** A wheel that does not let go of what is due is asked again after this long. */
 const STUCK_RETRY_MS = 30_000;
 
+/** Expiries that one call of the wheel gives at most, and such calls a take. */
+const EXPIRIES_A_CALL = 4096;
+const DRAINS_A_TAKE = 4;
+
 /** Where a slot of the near table stands. */
 const IN_WHEEL = 1;
 const IN_BACKLOG = 2;
@@ -194,15 +198,24 @@ export class Timing {
     this.#takenUpToMs = nowMs;
     this.#takeEarly(nowMs);
     this.#takeBacklog(admitted, max);
-    const { refs, more } = this.#wheel.advance(tickOf(nowMs), max);
+    // What has no room goes to the backlog; a crowd goes there fast, so that others behind it come up.
+    for (let calls = 0; calls < DRAINS_A_TAKE; calls++) {
+      this.moreDue = this.#takeExpired(nowMs, admitted, max);
+      if (!this.moreDue) break;
+    }
+    if (this.#offers.length > 0) this.#forgetOffers();
+    return admitted;
+  }
+
+  /** True when the wheel has more that is due. */
+  #takeExpired(nowMs: number, admitted: Admitted[], max: number): boolean {
+    const { refs, more } = this.#wheel.advance(tickOf(nowMs), EXPIRIES_A_CALL);
     for (let i = 0; i < refs.length; i++) {
       const ref = refs[i] as number;
       if (ref >= OFFERS_FROM) this.#offerExpired(ref - OFFERS_FROM, admitted, max);
       else this.#expired(ref, nowMs, admitted, max);
     }
-    this.moreDue = more;
-    if (this.#offers.length > 0) this.#forgetOffers();
-    return admitted;
+    return more;
   }
 
   #offerExpired(index: number, admitted: Admitted[], max: number): void {
