@@ -44,6 +44,7 @@ import {
   presentTask,
   type Task,
 } from './present.js';
+import { assertAllowed } from './read-only.js';
 import { type UpdateOptions, updateRequest } from './request.js';
 import { type Stats, statsOf } from './stats.js';
 import type { Setting, StoreSession } from './store/store.js';
@@ -618,6 +619,7 @@ export class Scheduler<H extends object = HandlerMap> {
     if (this.#state === 'closed') {
       throw new SchedulerStateError(`${call}: the scheduler was shut down`);
     }
+    assertAllowed(call, this.#wiring.options.store);
     const { failure } = this.#wiring.engine;
     if (failure !== undefined && call !== 'shutdown') {
       if (failure instanceof StoreUnavailableError) throw failure;

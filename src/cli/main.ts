@@ -2,7 +2,13 @@
 /** The `tickwheel` command. Exit codes: 0 done, 1 failed, 2 used wrongly. */
 import { resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { InvalidArgumentError } from '../index.js';
+import { InvalidArgumentError, TickwheelError } from '../index.js';
+import {
+  declareInspectOptions,
+  parseInspectOptions,
+  type RawInspectOptions,
+} from './inspect/options.js';
+import { inspect } from './inspect.js';
 import { packageVersion } from './load/about.js';
 import { declareLoadOptions, parseLoadOptions, type RawOptions } from './load/options.js';
 import { exitCodeOf } from './load/result.js';
@@ -25,7 +31,21 @@ function declareCommands(): Command {
     )
     .allowExcessArguments(false)
     .action(loadTest);
+  declareInspectOptions(program.command('inspect'))
+    .description('Looks at a store on disk without changing it, also while a scheduler runs on it.')
+    .allowExcessArguments(false)
+    .action(inspectStore);
   return program;
+}
+
+async function inspectStore(
+  what: string | undefined,
+  id: string | undefined,
+  raw: RawInspectOptions,
+): Promise<void> {
+  const { text, isSound } = await inspect(parseInspectOptions(what, id, raw));
+  process.stdout.write(`${text}\n`);
+  process.exitCode = isSound ? 0 : EXIT_FAILED;
 }
 
 async function loadTest(raw: RawOptions): Promise<void> {
@@ -58,6 +78,8 @@ function report(error: unknown): number {
 }
 
 function describeFailure(error: unknown): string {
+  // What the store or the caller did needs no stack.
+  if (error instanceof TickwheelError) return `${error.message} (${error.code})`;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 

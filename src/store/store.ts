@@ -37,6 +37,8 @@ export interface StoreCapabilities {
   readonly shared: boolean;
   /** `schedule` can join a caller's own transaction. */
   readonly transactions: boolean;
+  /** It is read and never changed. */
+  readonly readOnly?: boolean;
 }
 
 export interface StoreOpenOptions {

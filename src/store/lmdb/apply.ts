@@ -15,9 +15,10 @@ import type { Guarded, Refusal, Unit } from '../store.js';
 import { type Counts, countedAs, type Place } from './counts.js';
 import type { CommitContext } from './due/commit-context.js';
 import type { DueIndex, TimedAs } from './due/due-index.js';
+import type { KeyHolders } from './key-holders.js';
 import type { StoredKeys } from './key-index.js';
 import { keyHash } from './keys/hash.js';
-import { ID_BYTES, idText, readId } from './keys.js';
+import { ID_BYTES, readId } from './keys.js';
 import type { Records } from './records.js';
 import { type Ends, FAILED, SUCCEEDED } from './retention.js';
 import { hasEnded, hasLive, own, type Row, type StoredOccurrence } from './row.js';
@@ -31,6 +32,7 @@ export interface ApplyParts {
   readonly due: DueIndex;
   readonly ends: Ends;
   readonly keys: StoredKeys;
+  readonly holders: KeyHolders;
   readonly settings: Settings;
 }
 
@@ -138,30 +140,7 @@ export class Applier {
   #keyHolder({ task }: Unit, nowMs: number): string | undefined {
     const key = task?.expected === 0 ? task.record.idempotencyKey : undefined;
     if (task === undefined || key === undefined) return undefined;
-    return this.holderOf(task.record.tenant, key, nowMs);
-  }
-
-  /** The task that holds the key now. */
-  holderOf(tenant: string, key: string, nowMs: number): string | undefined {
-    const row = this.#newestOf(tenant, key);
-    return row !== undefined && keyUntil(row.task) > nowMs ? row.id : undefined;
-  }
-
-  #newestOf(tenant: string, key: string): Row | undefined {
-    const id = this.#parts.keys.find(keyHash(tenant, key));
-    if (id === undefined) return undefined;
-    const row = this.#parts.records.row(idText(id));
-    // Another hash may have met this one, and a task of that id may have been made anew.
-    const isIts = row?.task.idempotencyKey === key && row.task.tenant === tenant;
-    return isIts ? row : undefined;
-  }
-
-  /** Until when the task holds its key; −Infinity: it has none, or it passed to another. */
-  keyUntil({ id, task }: Row): number {
-    const { idempotencyKey, tenant } = task;
-    if (idempotencyKey === undefined) return Number.NEGATIVE_INFINITY;
-    const newest = this.#newestOf(tenant, idempotencyKey);
-    return newest?.id === id ? keyUntil(task) : Number.NEGATIVE_INFINITY;
+    return this.#parts.holders.holderOf(task.record.tenant, key, nowMs);
   }
 
   // --- changes ---------------------------------------------------------------------------------------
@@ -439,11 +418,6 @@ export class Applier {
 }
 
 const NONE: readonly StoredOccurrence[] = [];
-
-function keyUntil(task: TaskRecord): number {
-  if (!hasEnded(task)) return Number.POSITIVE_INFINITY;
-  return (task.endedAt ?? 0) + task.policies.idempotencyTtlMs;
-}
 
 /** When the task as a whole ended; undefined while something of it lives. Tells successes apart. */
 function endOf(row: Row): number | undefined {

@@ -17,19 +17,21 @@
  *   settings  name → JSON
  *   keyLog, keyRuns   the index of idempotency keys (keys/)
  */
-import { mkdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { open } from 'lmdb';
 import {
   StoreCorruptError,
   StoreFullError,
+  StoreLockedError,
   StoreUnavailableError,
   StoreVersionError,
   TickwheelError,
 } from '../../core/errors.js';
 import { type Arena, MalformedError } from './bytes.js';
-import { checkFile } from './file-check.js';
+import { checkFile, lacksItsEnd } from './file-check.js';
 import { Key } from './keys.js';
+import { acquireLock, LOCK_FILE } from './lock.js';
 import { LoggedDb, PutLog } from './put-log.js';
 
 export interface RangeOptions {
@@ -69,6 +71,7 @@ interface Root {
   openDB(name: string, options: object): RawDb;
   readonly flushed: PromiseLike<unknown>;
   close(): Promise<void>;
+  resetReadTxn(): void;
   getStats(): { root?: { lastPageNumber?: number }; lastPageNumber?: number; pageSize?: number };
 }
 
@@ -123,6 +126,13 @@ const DB_OPTIONS = {
   },
 };
 
+export interface EnvironmentOptions {
+  /** How large the file may become. */
+  readonly mapBytes?: number;
+  /** Beside a process that writes, or without one. */
+  readonly readOnly?: boolean;
+}
+
 export class Environment {
   readonly path: string;
   readonly file: string;
@@ -133,18 +143,26 @@ export class Environment {
   readonly #chainKey = new Key().byte(1);
 
   /** @throws StoreCorruptError, StoreVersionError, StoreUnavailableError */
-  static open(path: string, { mapBytes = MAP_BYTES } = {}): Environment {
-    mkdirSync(path, { recursive: true });
+  static open(path: string, options: EnvironmentOptions = {}): Environment {
     const file = join(path, DATA_FILE);
+    const { readOnly = false } = options;
     try {
-      checkFile(file);
-      return new Environment(path, file, mapBytes);
+      if (readOnly) checkToRead(path, file);
+      else {
+        mkdirSync(path, { recursive: true });
+        checkFile(file);
+      }
+      return new Environment(path, file, options);
     } catch (error) {
       throw translated(error, file);
     }
   }
 
-  private constructor(path: string, file: string, mapBytes: number) {
+  private constructor(
+    path: string,
+    file: string,
+    { mapBytes = MAP_BYTES, readOnly = false }: EnvironmentOptions,
+  ) {
     this.path = path;
     this.file = file;
     this.#root = open(file, {
@@ -152,7 +170,8 @@ export class Environment {
       noSubdir: true,
       mapSize: mapBytes,
       maxDbs: NAMES.length + 4,
-      overlappingSync: true,
+      overlappingSync: !readOnly,
+      readOnly,
       noReadAhead: true,
     } as never) as unknown as Root;
     const make = (name: string, options: object = {}): RawDb =>
@@ -193,6 +212,11 @@ export class Environment {
     return { visible, flushed };
   }
 
+  /** The next read sees all that is committed by then; until it, or a later turn, all reads see the same. */
+  renew(): void {
+    this.#root.resetReadTxn();
+  }
+
   async close(): Promise<void> {
     await this.#root.close();
   }
@@ -201,6 +225,26 @@ export class Environment {
 export interface TwoMoments {
   readonly visible: Promise<boolean>;
   readonly flushed: Promise<void>;
+}
+
+function checkToRead(path: string, file: string): void {
+  if (!existsSync(file)) {
+    throw new StoreUnavailableError(`there is no store: '${file}' does not exist`);
+  }
+  if (!lacksItsEnd(file)) return;
+  let release: () => void;
+  try {
+    release = acquireLock(join(path, LOCK_FILE));
+  } catch (error) {
+    // Its scheduler has looked at it, and is writing its end.
+    if (error instanceof StoreLockedError) return;
+    throw error;
+  }
+  try {
+    checkFile(file);
+  } finally {
+    release();
+  }
 }
 
 /** The error that a caller is told for one of lmdb-js or of the decoder. */

@@ -15,6 +15,17 @@ const LAST_PAGE_AT = 144;
 const META_BYTES = 160;
 const PAGE_BYTES_MAX = 65_536;
 
+/** Whether it is shorter than it says; changes nothing. @throws StoreCorruptError when it is no store's */
+export function lacksItsEnd(file: string): boolean {
+  const fd = openSync(file, 'r');
+  try {
+    const { size } = fstatSync(fd);
+    return size > 0 && size < bytesNeeded(fd, file);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Does nothing when there is no file yet, or an empty one. @throws StoreCorruptError */
 export function checkFile(file: string): void {
   let fd: number;
@@ -27,24 +38,21 @@ export function checkFile(file: string): void {
   try {
     const { size } = fstatSync(fd);
     if (size === 0) return;
-    const needed = bytesNeeded(fd);
-    if (needed === undefined) {
-      throw new StoreCorruptError(
-        `the store's file '${file}' is damaged: it does not begin as one`,
-      );
-    }
+    const needed = bytesNeeded(fd, file);
     if (size < needed) ftruncateSync(fd, needed);
   } finally {
     closeSync(fd);
   }
 }
 
-/** By the meta pages that are whole; undefined: none is. */
-function bytesNeeded(fd: number): number | undefined {
+/** By the meta pages that are whole. */
+function bytesNeeded(fd: number, file: string): number {
   const first = readMeta(fd, 0);
   const pageBytes = first?.pageBytes ?? 4096;
   const second = readMeta(fd, pageBytes);
-  if (first === undefined && second === undefined) return undefined;
+  if (first === undefined && second === undefined) {
+    throw new StoreCorruptError(`the store's file '${file}' is damaged: it does not begin as one`);
+  }
   const last = Math.max(first?.lastPage ?? 0, second?.lastPage ?? 0);
   return (last + 1) * pageBytes;
 }

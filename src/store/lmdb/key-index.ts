@@ -6,7 +6,7 @@
 import { assert } from '../../core/assert.js';
 import type { Writer } from './bytes.js';
 import type { Db } from './environment.js';
-import { KeyIndex, type KeyIndexOptions } from './keys/key-index.js';
+import { type KeyEntries, KeyIndex, type KeyIndexOptions } from './keys/key-index.js';
 import type { KeyDatabase } from './keys/writes.js';
 import { Key, readU64 } from './keys.js';
 
@@ -50,6 +50,11 @@ export class StoredKeys {
   /** The id (16 bytes) of the newest task that was added under this hash, whatever became of that task. */
   find(hash: Uint8Array): Uint8Array | undefined {
     return this.#opened().find(hash);
+  }
+
+  /** See KeyIndex.entriesFrom. */
+  entries(cursor: number, chunksMax: number): KeyEntries {
+    return this.#opened().entriesFrom(cursor, chunksMax);
   }
 
   /** Seen by `find` at once; part of the commit at hand. */

@@ -8,27 +8,36 @@ import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InvalidArgumentError } from '../../core/errors.js';
 import type { Store, StoreCapabilities, StoreOpenOptions, StoreSession } from '../store.js';
-import { acquireLock } from './lock.js';
+import { acquireLock, LOCK_FILE } from './lock.js';
 import type { Tuning } from './opening.js';
 
 export interface LmdbStoreOptions {
   /** The directory; made when it is not there. */
   readonly path: string;
+  /**
+   * Reads the store as it is, also while another process has it open, and changes nothing: all but looking is refused.
+   * Default false.
+   */
+  readonly readOnly?: boolean;
 }
-
-const LOCK_FILE = 'tickwheel.lock';
 
 /**
  * A store in files, which survives the end of the process and power loss. A pending one-off takes about 200 bytes of
  * disk and its payload's length, and no memory until it is near.
- * @throws InvalidArgumentError when the path is no text
+ * @throws InvalidArgumentError when the path is no text, or `readOnly` no boolean
  */
 export function lmdbStore(options: LmdbStoreOptions): Store {
   const path: unknown = options?.path;
   if (typeof path !== 'string' || path === '') {
     throw new InvalidArgumentError(`lmdbStore: path is ${String(path)}; allowed: a directory`);
   }
-  return new LmdbStore(resolve(path));
+  const readOnly: unknown = options.readOnly ?? false;
+  if (typeof readOnly !== 'boolean') {
+    throw new InvalidArgumentError(
+      `lmdbStore: readOnly is ${String(readOnly)}; allowed: a boolean`,
+    );
+  }
+  return readOnly ? new ReadOnlyLmdbStore(resolve(path)) : new LmdbStore(resolve(path));
 }
 
 /** With sizes of one's own: `lmdbStore` for tests. */
@@ -58,5 +67,25 @@ export class LmdbStore implements Store {
       release();
       throw error;
     }
+  }
+}
+
+class ReadOnlyLmdbStore implements Store {
+  readonly capabilities: StoreCapabilities = {
+    kind: 'lmdb',
+    durable: true,
+    shared: true,
+    transactions: false,
+    readOnly: true,
+  };
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async open(): Promise<StoreSession> {
+    const { openReader, ReadOnlySession } = await import('./read-only-session.js');
+    return new ReadOnlySession(await openReader(this.#path));
   }
 }

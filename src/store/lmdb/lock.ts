@@ -13,6 +13,7 @@ interface Holder {
   readonly boot: string;
 }
 
+export const LOCK_FILE = 'tickwheel.lock';
 const TRIES_MAX = 10;
 
 /** @returns what gives the lock free @throws StoreLockedError with the holder's pid */

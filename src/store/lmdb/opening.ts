@@ -49,17 +49,15 @@ function byteArena(): Arena {
   return writer.end();
 }
 
-/** Checks the format and raises the epoch, durably: no token of an epoch is ever issued twice. */
-async function begin(env: Environment, chainByte: Arena): Promise<number> {
-  const { meta } = env.db;
+/** @returns the newest epoch, 0 in a new store @throws StoreCorruptError, StoreVersionError */
+export function checkFormat(env: Environment): number {
   const key = new Key();
   const read = (which: number): number | undefined => {
-    const value = meta.getBinaryFast(key.clear().byte(which));
+    const value = env.db.meta.getBinaryFast(key.clear().byte(which));
     return value && new Reader(value, 0, value.length).varint();
   };
   const format = read(FORMAT_KEY);
-  const newest = env.newestCommit();
-  if (format === undefined && newest > 0) {
+  if (format === undefined && env.newestCommit() > 0) {
     throw new StoreCorruptError(`the store's file '${env.file}' is damaged: it names no format`);
   }
   if (format !== undefined && format > FORMAT) {
@@ -67,7 +65,15 @@ async function begin(env: Environment, chainByte: Arena): Promise<number> {
       `the store's file '${env.file}' has format ${format}; this version reads up to ${FORMAT}`,
     );
   }
-  const epoch = (read(EPOCH_KEY) ?? 0) + 1;
+  return read(EPOCH_KEY) ?? 0;
+}
+
+/** Checks the format and raises the epoch, durably: no token of an epoch is ever issued twice. */
+async function begin(env: Environment, chainByte: Arena): Promise<number> {
+  const epoch = checkFormat(env) + 1;
+  const newest = env.newestCommit();
+  const { meta } = env.db;
+  const key = new Key();
   assert(epoch < EPOCH_MAX, 'a store is opened at most 2^20 times');
   const writer = new Writer();
   const put = (which: number, value: number): void => {

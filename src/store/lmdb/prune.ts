@@ -6,6 +6,7 @@ import { isTerminal } from '../../core/model.js';
 import type { Applier } from './apply.js';
 import type { Writer } from './bytes.js';
 import type { CommitContext } from './due/commit-context.js';
+import type { KeyHolders } from './key-holders.js';
 import type { Records } from './records.js';
 import {
   type EndChunk,
@@ -33,14 +34,24 @@ interface Round {
   nextAtMs: number;
 }
 
+export interface PrunerParts {
+  readonly records: Records;
+  readonly applier: Applier;
+  readonly holders: KeyHolders;
+  readonly ends: Ends;
+  readonly writer: Writer;
+}
+
 export class Pruner {
   readonly #records: Records;
   readonly #applier: Applier;
+  readonly #holders: KeyHolders;
   readonly #ends: Ends;
   readonly #writer: Writer;
 
-  constructor(records: Records, applier: Applier, ends: Ends, writer: Writer) {
+  constructor({ records, applier, holders, ends, writer }: PrunerParts) {
     this.#records = records;
+    this.#holders = holders;
     this.#applier = applier;
     this.#ends = ends;
     this.#writer = writer;
@@ -120,7 +131,7 @@ export class Pruner {
     if (!hasEnded(task) || task.endedAt === undefined || hasLive(row)) return true;
     const keptMs = this.#ends.keptMs(task.lastEnd === 'succeeded' ? SUCCEEDED : FAILED);
     if (task.endedAt + keptMs > round.nowMs) return true;
-    const keyUntilMs = this.#applier.keyUntil(row);
+    const keyUntilMs = this.#holders.until(row);
     if (keyUntilMs > round.nowMs) {
       this.#ends.note(UNTIL, { at: keyUntilMs, taskId: row.id, serial: 0 });
       round.nextAtMs = Math.min(round.nextAtMs, keyUntilMs);

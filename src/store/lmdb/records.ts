@@ -90,13 +90,16 @@ export class Records {
   *visibleRows(start: Key): Generator<Row> {
     for (const { key, value } of this.#env.db.tasks.getRange({ start, end: new Key().raw(END) })) {
       const id = idText(key);
-      const version = this.#rowLog.find(id);
-      const row =
-        version === undefined
-          ? this.#codec.readRow(new Reader(value, 0, value.length), id)
-          : this.#rowOf(id, version);
+      const row = this.rowOfTree(id, value);
       if (row !== undefined) yield row;
     }
+  }
+
+  /** The task of which the tree has this value, as it stands: a newer version may be in the log. Undefined: removed. */
+  rowOfTree(id: string, value: Uint8Array): Row | undefined {
+    const version = this.#rowLog.find(id);
+    if (version !== undefined) return this.#rowOf(id, version);
+    return this.#codec.readRow(new Reader(value, 0, value.length), id);
   }
 
   putRow(row: Row, commit: number): void {
@@ -211,6 +214,16 @@ export class Records {
     return value && this.#codec.readAlone(new Reader(value, 0, value.length), taskId);
   }
 
+  decodeAlone(taskId: string, value: Uint8Array): StoredOccurrence {
+    return this.#codec.readAlone(new Reader(value, 0, value.length), taskId);
+  }
+
+  /** By its name; undefined: it has none in the history. */
+  serialInHistory(taskId: string, identity: Identity): number | undefined {
+    const value = this.#env.db.names.getBinaryFast(this.#nameKey(taskId, identity));
+    return value && new Reader(value, 0, value.length).varint();
+  }
+
   /** The visible history, newest first, with serials below `before`. */
   listHistory(taskId: string, before: number, max: number): StoredOccurrence[] {
     const start = new Key().knownId(taskId).u32(Math.max(0, before - 1));
@@ -275,6 +288,13 @@ export class Records {
     this.#writer.raw(id.bytes, id.length);
     this.#writer.varint(serial);
     this.#env.db.dead.put(this.#key.clear().u64(dead), this.#writer.end());
+  }
+
+  /** Whether that number names that occurrence. */
+  isDeadLetter(dead: number, taskId: string, serial: number): boolean {
+    const value = this.#env.db.dead.getBinaryFast(this.#key.clear().u64(dead));
+    if (value === undefined || idText(value) !== taskId) return false;
+    return new Reader(value, ID_BYTES, value.length).varint() === serial;
   }
 
   removeDead(dead: number): void {

@@ -66,6 +66,18 @@ export class Ends {
     else noted.push(hint);
   }
 
+  /** Of a stored chunk. */
+  static read(value: Uint8Array): EndHint[] {
+    const reader = new Reader(value, 0, value.length);
+    const hints: EndHint[] = [];
+    while (!reader.isAtEnd) {
+      const at = reader.number();
+      reader.into(id, ID_BYTES);
+      hints.push({ at, taskId: idText(id), serial: reader.varint() });
+    }
+    return hints;
+  }
+
   clear(): void {
     this.#noted.clear();
   }
@@ -97,6 +109,17 @@ export class Ends {
     this.#db.put(key, writer.end());
   }
 
+  /** Hints of what ended in the same minute; of visible commits. */
+  inMinuteOf(of: EndClass, at: number): EndHint[] {
+    if (!Number.isFinite(at)) return [];
+    const minute = Math.floor(at / MINUTE_MS);
+    const start = new Key().byte(of).i64(minute);
+    const end = new Key().byte(of).i64(minute + 1);
+    const found: EndHint[] = [];
+    for (const { value } of this.#db.getRange({ start, end })) found.push(...Ends.read(value));
+    return found;
+  }
+
   /** The chunks that come first, and the earliest time of them all; of visible commits. */
   first(except: ReadonlySet<string>): EndChunk | undefined {
     let first: EndChunk | undefined;
@@ -120,7 +143,7 @@ export class Ends {
         minute = undefined;
         continue;
       }
-      const hints = read(value);
+      const hints = Ends.read(value);
       let earliest = Number.POSITIVE_INFINITY;
       for (const { at } of hints) earliest = Math.min(earliest, at);
       const dueAt = earliest + this.#keptMs[of];
@@ -132,15 +155,4 @@ export class Ends {
 
 export function nameOf(key: Uint8Array): string {
   return Buffer.from(key).toString('latin1');
-}
-
-function read(value: Uint8Array): EndHint[] {
-  const reader = new Reader(value, 0, value.length);
-  const hints: EndHint[] = [];
-  while (!reader.isAtEnd) {
-    const at = reader.number();
-    reader.into(id, ID_BYTES);
-    hints.push({ at, taskId: idText(id), serial: reader.varint() });
-  }
-  return hints;
 }

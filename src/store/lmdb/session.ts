@@ -21,6 +21,7 @@ import { type Arena, Writer } from './bytes.js';
 import { Counts } from './counts.js';
 import { DueIndex } from './due/due-index.js';
 import { type Environment, translated } from './environment.js';
+import { KeyHolders } from './key-holders.js';
 import { type KeySizes, StoredKeys } from './key-index.js';
 import { Pipeline } from './pipeline.js';
 import { Pool } from './pool.js';
@@ -56,7 +57,7 @@ export class LmdbSession implements StoreSession {
   readonly #counts: Counts;
   readonly #settings: Settings;
   readonly #queries: Queries;
-  readonly #applier: Applier;
+  readonly #holders: KeyHolders;
   readonly #pruner: Pruner;
   readonly #pipeline: Pipeline;
   readonly #keys: StoredKeys;
@@ -77,13 +78,14 @@ export class LmdbSession implements StoreSession {
     const ends = new Ends(db.ends);
     ends.setRetention(retention.succeededMs, retention.failedMs);
     const keys = new StoredKeys({ log: db.keyLog, runs: db.keyRuns, writer, sizes: options.keys });
+    const holders = new KeyHolders(keys, records);
     const due = new DueIndex({
       due: db.due,
       buckets: db.buckets,
       pool,
       rowOf: (taskId) => records.row(taskId),
     });
-    const applier = new Applier({ records, cache, counts, due, ends, keys, settings });
+    const applier = new Applier({ records, cache, counts, due, ends, keys, holders, settings });
     const load = (keepsWindow: boolean): void => {
       env.log.clear();
       cache.clear();
@@ -131,9 +133,9 @@ export class LmdbSession implements StoreSession {
     this.#keys = keys;
     this.#counts = counts;
     this.#settings = settings;
-    this.#applier = applier;
+    this.#holders = holders;
     this.#queries = new Queries(env, records);
-    this.#pruner = new Pruner(records, applier, ends, writer);
+    this.#pruner = new Pruner({ records, applier, holders, ends, writer });
     this.due = this.#windowOf(due);
   }
 
@@ -171,7 +173,7 @@ export class LmdbSession implements StoreSession {
   }
 
   async taskIdOfKey(tenant: string, key: string, nowMs: number): Promise<string | undefined> {
-    return this.#reading(() => this.#applier.holderOf(tenant, key, nowMs));
+    return this.#reading(() => this.#holders.holderOf(tenant, key, nowMs));
   }
 
   async occurrence(id: string): Promise<OccurrenceRecord | undefined> {

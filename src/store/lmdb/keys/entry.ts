@@ -21,14 +21,23 @@ export function wordsOf(bytes: Uint8Array, into: Uint32Array, at: number): void 
   }
 }
 
+/** The 16 bytes of the entry's hash. */
+export function hashOf(words: Uint32Array, at: number): Uint8Array {
+  return bytesOf(words, at);
+}
+
 /** The task id of the entry at `at`; undefined for a tombstone. */
 export function idOf(words: Uint32Array, at: number): Uint8Array | undefined {
   if (isTombstone(words, at)) return undefined;
-  const id = new Uint8Array(16);
+  return bytesOf(words, at + HASH_WORDS);
+}
+
+function bytesOf(words: Uint32Array, at: number): Uint8Array {
+  const bytes = new Uint8Array(16);
   for (let byte = 0; byte < 16; byte++) {
-    id[byte] = words[at + HASH_WORDS + (byte >> 2)] >>> (24 - 8 * (byte & 3));
+    bytes[byte] = words[at + (byte >> 2)] >>> (24 - 8 * (byte & 3));
   }
-  return id;
+  return bytes;
 }
 
 export function isTombstone(words: Uint32Array, at: number): boolean {

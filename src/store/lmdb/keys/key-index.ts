@@ -19,9 +19,10 @@
  */
 import { assert } from '../../../core/assert.js';
 import { Background } from './background.js';
-import { ENTRY_WORDS, HASH_WORDS, idOf, wordsOf } from './entry.js';
+import { ENTRY_WORDS, HASH_WORDS, hashOf, idOf, wordsOf } from './entry.js';
 import { KeyLog } from './log.js';
 import { Memtable } from './memtable.js';
+import { FIRST_KEY, isChunkOf } from './run.js';
 import type { KeyDatabase } from './writes.js';
 
 /** A flush and a merge a level cost an entry one unit each; the rest is for leftovers and to catch up. */
@@ -31,6 +32,17 @@ const OWED_PIECES_MAX = 4;
 /** Units of work a piece. */
 const WORK_MAX = 4096;
 const ENTRIES_MAX = 2 ** 18;
+
+export interface KeyEntry {
+  readonly hash: Uint8Array;
+  readonly id: Uint8Array;
+}
+
+export interface KeyEntries {
+  readonly found: readonly KeyEntry[];
+  /** Undefined: there are no more. */
+  readonly next: number | undefined;
+}
 
 export interface KeyIndexOptions {
   /** Used by nobody else. */
@@ -62,6 +74,7 @@ export interface KeyIndexStats {
 
 export class KeyIndex {
   readonly #background: Background;
+  readonly #database: KeyDatabase;
   readonly #log: KeyLog;
   readonly #entriesMax: number;
   readonly #workMax: number;
@@ -86,6 +99,7 @@ export class KeyIndex {
 
   private constructor(options: KeyIndexOptions) {
     const { log, runs, entriesMax = ENTRIES_MAX, workMax = WORK_MAX } = options;
+    this.#database = runs;
     this.#entriesMax = entriesMax;
     this.#workMax = workMax;
     this.#background = new Background(runs, workMax);
@@ -182,6 +196,33 @@ export class KeyIndex {
   abandon(): void {
     this.#closed = true;
     this.#background.close();
+  }
+
+  /**
+   * All entries but tombstones, also those that newer ones hide, in no order: first those in memory, then the runs'
+   * chunks, `chunksMax` a call. `cursor`: 0, then the `next` of the call before.
+   */
+  entriesFrom(cursor: number, chunksMax: number): KeyEntries {
+    const found: KeyEntry[] = [];
+    const take = (words: Uint32Array, at: number): void => {
+      const id = idOf(words, at);
+      if (id !== undefined) found.push({ hash: hashOf(words, at), id });
+    };
+    if (cursor === 0) {
+      const { full } = this.#background;
+      for (const table of [this.#table, ...full.map(({ table }) => table)]) {
+        for (let n = 0; n < (table?.count ?? 0); n++) take(table!.entries, n * ENTRY_WORDS);
+      }
+    }
+    const listed = new Set(this.#background.runs.map(({ meta }) => meta.id));
+    let left = chunksMax;
+    for (const { key, value } of this.#database.getRange({ start: Math.max(cursor, FIRST_KEY) })) {
+      if (left-- === 0) return { found, next: key };
+      if (!isChunkOf(key, listed)) continue;
+      const words = new Uint32Array(new Uint8Array(value).buffer);
+      for (let at = 0; at < words.length; at += ENTRY_WORDS) take(words, at);
+    }
+    return { found, next: undefined };
   }
 
   get stats(): KeyIndexStats {

@@ -20,6 +20,14 @@ const FIRST_PIECE = 2 ** 25;
 const RUN_IDS = 2 ** 27;
 const CHUNK_ENTRIES = 24;
 
+/** Of the first run that there ever was. */
+export const FIRST_KEY = RUN_KEYS;
+
+/** Whether a chunk of one of those runs lies under the key. */
+export function isChunkOf(key: number, runIds: ReadonlySet<number>): boolean {
+  return key % RUN_KEYS < FIRST_PIECE && runIds.has(Math.floor(key / RUN_KEYS));
+}
+
 export function chunkKey(runId: number, prefix: number): number {
   return runId * RUN_KEYS + prefix;
 }

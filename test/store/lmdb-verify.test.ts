@@ -1,0 +1,136 @@
+/** `verifyStore`: silent on what schedulers leave behind, and loud about each index or counter that is wrong. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { open as openLmdb } from 'lmdb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fixedRate, lmdbStore, Scheduler, VirtualClock } from '../../src/index.js';
+import { type Verification, verifyStore } from '../../src/store/lmdb/verify/verify.js';
+import { START_MS } from './builders.js';
+
+let root: string;
+let copies = 0;
+
+beforeAll(async () => {
+  root = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
+  await fill(join(root, 'store'));
+}, 60_000);
+
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** Something of everything that a store holds. */
+async function fill(path: string): Promise<void> {
+  const clock = new VirtualClock(START_MS, { settleTimeout: 20 });
+  const handlers = {
+    fine: (_payload: number) => 1,
+    bad: (_payload: number) => {
+      throw new Error('bad');
+    },
+  };
+  const store = lmdbStore({ path });
+  await using scheduler = await Scheduler.open({ clock, handlers, store });
+  await scheduler.start();
+  for (let n = 0; n < 40; n++) {
+    await scheduler.schedule('fine', n, { delay: n * 7_000_000, idempotencyKey: `key ${n}` });
+  }
+  await scheduler.schedule('bad', 0, { retry: { maxAttempts: 3 } });
+  await scheduler.schedule('fine', 0, { schedule: fixedRate({ every: '10s' }), tenant: 'other' });
+  const paused = await scheduler.schedule('fine', 0, { delay: '1h' });
+  await scheduler.pause(paused.id);
+  const cancelled = await scheduler.schedule('fine', 0, { delay: '20d' });
+  await scheduler.cancel(cancelled.id);
+  await clock.advance('1m');
+}
+
+function verify(path: string): Promise<Verification> {
+  return verifyStore({ path, nowMs: () => START_MS + 60_000 });
+}
+
+interface Raw {
+  getRange(options: { limit?: number }): Iterable<{ key: Buffer; value: Buffer }>;
+  put(key: Buffer, value: Buffer): Promise<unknown>;
+  remove(key: Buffer): Promise<unknown>;
+}
+
+type Damage = (db: Raw, first: { key: Buffer; value: Buffer }) => Promise<unknown>;
+
+/** A copy of which one database was changed. */
+async function damaged(name: string, damage: Damage): Promise<string> {
+  const path = join(root, `copy-${copies++}`);
+  mkdirSync(path);
+  cpSync(join(root, 'store', 'data.mdb'), join(path, 'data.mdb'));
+  const env = openLmdb(join(path, 'data.mdb'), { noSubdir: true, maxDbs: 24 } as never);
+  const options = { encoding: 'binary', keyEncoding: 'binary' } as never;
+  const db = env.openDB(name, options) as unknown as Raw;
+  const [first] = [...db.getRange({ limit: 1 })];
+  expect(first, `${name} holds something`).toBeDefined();
+  const copy = { key: Buffer.from(first?.key ?? []), value: Buffer.from(first?.value ?? []) };
+  await damage(db, copy);
+  await env.close();
+  return path;
+}
+
+const removed: Damage = (db, { key }) => db.remove(key);
+
+/** Under a key that differs in one byte. */
+function forged(at: number): Damage {
+  return (db, { key, value }) => {
+    const other = Buffer.from(key);
+    other[at] = (other[at] ?? 0) ^ 1;
+    return db.put(other, value);
+  };
+}
+
+function changed(at: number): Damage {
+  return (db, { key, value }) => {
+    const other = Buffer.from(value);
+    const place = at < 0 ? other.length + at : at;
+    other[place] = (other[place] ?? 0) ^ 1;
+    return db.put(key, other);
+  };
+}
+
+describe('verify', () => {
+  it('finds that all agrees where it does', async () => {
+    const found = await verify(join(root, 'store'));
+    expect(found.disagreements).toEqual([]);
+    expect(found).toMatchObject({ tasks: 44, disagreementCount: 0, notCompared: [] });
+    expect(found.occurrences).toBeGreaterThan(49);
+    expect(found.attempts).toBeGreaterThanOrEqual(2);
+    expect(found.dueEntries).toBeGreaterThanOrEqual(39);
+  });
+
+  const cases: readonly [string, string, Damage, RegExp][] = [
+    ['a count that is off', 'counts', changed(-1), /count \w+ of tenant/],
+    ['a count that is gone', 'counts', removed, /count \w+ of tenant/],
+    ['a task that is gone', 'tasks', removed, /key leads to task|count/],
+    ['a task that is another', 'tasks', forged(15), /key/],
+    ['a chunk of the due index that is gone', 'due', removed, /not in the due index/],
+    ['a chunk of the due index that is there twice', 'due', forged(25), /bucket .* counts/],
+    ['a bucket that is gone', 'buckets', removed, /not listed/],
+    ['a bucket that counts wrongly', 'buckets', changed(0), /bucket .* counts/],
+    ['an occurrence that is gone from the history', 'history', removed, /in its history/],
+    ['a history of no task', 'history', forged(15), /history holds/],
+    ['a name that is gone', 'names', removed, /not found by its name/],
+    ['a name that leads nowhere', 'names', forged(15), /leads to no occurrence/],
+    ['an attempt that is gone', 'attempts', removed, /attempts, there are/],
+    ['an attempt of nothing', 'attempts', forged(15), /belongs to no occurrence/],
+    ['a dead letter that is gone', 'dead', removed, /not listed as one/],
+    ['a dead letter that is none', 'dead', forged(7), /has no such one/],
+    ['an end that retention does not know', 'ends', removed, /retention does not know/],
+    ['keys that are gone', 'keyLog', removed, /not found by it/],
+    ['keys of other tasks', 'keyLog', changed(20), /does not have it/],
+  ];
+  it.each(cases)('finds %s', async (_, name, damage, expected) => {
+    const { disagreements, disagreementCount } = await verify(await damaged(name, damage));
+    expect(disagreementCount).toBeGreaterThan(0);
+    expect(disagreements.join('\n')).toMatch(expected);
+  });
+
+  it('names the file when there is no store', async () => {
+    await expect(verify(join(root, 'nothing'))).rejects.toMatchObject({
+      code: 'TICKWHEEL_STORE_UNAVAILABLE',
+      message: expect.stringContaining('data.mdb'),
+    });
+  });
+});
