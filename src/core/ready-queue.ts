@@ -96,6 +96,10 @@ export class ReadyQueue<T extends ReadyEntry> {
   #limitsOfOthers: TenantLaneLimits = {};
   readonly #paused = new Set<string>();
   #isRunnable: (handler: string, version: number | undefined) => boolean = () => true;
+  /** Taken, and neither finished nor undone. */
+  #alone: Head | undefined;
+  /** `alone` entries whose turn came meanwhile: they are pushed again when it has ended. In no lane. */
+  readonly #setAside: T[] = [];
   #size = 0;
   #arrivals = 0;
   /** Arrivals before the last `take`. */
@@ -194,6 +198,11 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** Takes a waiting entry out; false when it is not here. O(log n). */
   remove(entry: T): boolean {
+    const aside = entry.alone ? this.#setAside.indexOf(entry) : -1;
+    if (aside >= 0) {
+      this.#setAside.splice(aside, 1);
+      return true;
+    }
     const version = this.#handlers.get(entry.handler)?.versions.get(entry.handlerVersion);
     const tenant = this.#tenants.get(entry.tenant);
     if (version === undefined || tenant === undefined) return false;
@@ -212,15 +221,30 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#monotonicMs = Math.max(this.#monotonicMs, monotonicMs);
     this.#openAtTokens();
     this.#dropIdle(Math.max(IDLE_DROPS_A_TAKE, 2 * max));
-    for (let picked = 0; picked < max; picked++) {
+    for (let picked = 0; picked < max; ) {
       const tenant = this.#turns.first();
       if (tenant === undefined) break;
       const lane = tenant.heads.firstUsable();
       assert(lane !== undefined, 'a tenant has its turn and nothing that can start');
-      out.push(this.#start(lane) as T);
+      const entry = this.#start(lane) as T;
+      if (this.#isSetAside(entry)) continue;
+      out.push(entry);
+      picked++;
     }
     this.#arrivalsSeen = this.#arrivals;
     return out;
+  }
+
+  /** One `alone` entry at a time: so that of a process that dies only one can have run alone. */
+  #isSetAside(entry: T): boolean {
+    if (!entry.alone) return false;
+    if (this.#alone === undefined) {
+      this.#alone = entry;
+      return false;
+    }
+    this.#end(entry, true);
+    this.#setAside.push(entry);
+    return true;
   }
 
   /** The attempt has ended: its slot is free again. */
@@ -280,6 +304,9 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#settle(tenant);
     this.#settle(handler);
     this.#dropIfIdle(tenant);
+    if (entry !== this.#alone) return;
+    this.#alone = undefined;
+    for (const next of this.#setAside.splice(0)) this.push(next);
   }
 
   /** Takes the entry out of its lane, and the lane out of the heaps when that was its last. */

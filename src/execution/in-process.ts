@@ -8,7 +8,8 @@
  * 1. `entered ≤ slots`; zombies hold no slot, but with as many of them as slots nothing starts. Handlers that end
  *    before they return, within a millisecond for all of them, are taken ahead beyond the slots; one that does not
  *    find a slot after all is returned at once.
- * 2. Reports leave in one batch a microtask, never from inside a call. An empty batch says that capacity is back.
+ * 2. An `alone` run enters when nothing else is entered, and nothing else enters until it has ended: there is one thread.
+ * 3. Reports leave in one batch a microtask, never from inside a call. An empty batch says that capacity is back.
  */
 import type { Clock } from '../clock/clock.js';
 import { realNowMs } from '../clock/real-time.js';
@@ -57,6 +58,8 @@ export class InProcessExecutor implements Executor {
   /** Runs before this one were taken from the queue. */
   #head = 0;
   readonly #entered = new Map<number, Entered>();
+  /** Waits until nothing else is entered, or is. */
+  #alone: Run | undefined;
   #zombies = 0;
   /** Nothing starts until a zombie ends; logged once. */
   #blocked = false;
@@ -87,7 +90,7 @@ export class InProcessExecutor implements Executor {
   }
 
   capacity(): number {
-    if (this.#closed || this.#zombies >= this.slots) return 0;
+    if (this.#closed || this.#zombies >= this.slots || this.#alone !== undefined) return 0;
     const ahead = Math.min(AHEAD_MAX, Math.floor(AHEAD_MS / this.#serviceMs));
     return Math.max(0, this.slots + ahead - this.#entered.size - this.#queued);
   }
@@ -110,13 +113,17 @@ export class InProcessExecutor implements Executor {
   /** Enters what is queued, then reports. A handler may call back: `recall` empties the queue at once. */
   readonly #flush = (): void => {
     const queue = this.#queue;
+    this.#enterAlone();
     const beganMs = realNowMs();
     const entered = this.#entered.size;
     let count = 0;
     for (; this.#head < queue.length; count++) {
       const run = queue[this.#head++] as Run;
-      if (this.#mayEnter) this.#enter(run);
-      else this.#return(run);
+      if (!this.#mayEnter) this.#return(run);
+      else if (run.alone) {
+        this.#alone = run;
+        this.#enterAlone();
+      } else this.#enter(run);
     }
     queue.length = 0;
     this.#head = 0;
@@ -128,7 +135,19 @@ export class InProcessExecutor implements Executor {
   };
 
   get #mayEnter(): boolean {
-    return !this.#closed && this.#zombies < this.slots && this.#entered.size < this.slots;
+    const isFree = this.#zombies < this.slots && this.#entered.size < this.slots;
+    return isFree && !this.#closed && this.#alone === undefined;
+  }
+
+  #enterAlone(): void {
+    if (this.#alone !== undefined && this.#entered.size === 0) this.#enter(this.#alone);
+  }
+
+  /** Its slot is free, and with it perhaps the thread. */
+  #leave(runId: number): void {
+    this.#entered.delete(runId);
+    if (this.#alone?.runId === runId) this.#alone = undefined;
+    else if (this.#alone !== undefined && this.#entered.size === 0) this.#queueFlush();
   }
 
   /** One handler that goes on after it has returned, and nothing is taken ahead until others have shown to be short. */
@@ -217,7 +236,7 @@ export class InProcessExecutor implements Executor {
     const { state } = entered;
     entered.state = 'ended';
     if (state === 'running') {
-      this.#entered.delete(runId);
+      this.#leave(runId);
       return true;
     }
     this.#zombies--;
@@ -263,7 +282,7 @@ export class InProcessExecutor implements Executor {
 
   #giveUp(runId: number, entered: Entered, blame: 'ended' | 'displaced', why: string): void {
     this.#tellEntry(runId, entered);
-    this.#entered.delete(runId);
+    this.#leave(runId);
     this.#uncount(entered);
     entered.state = 'zombie';
     this.#zombies++;
@@ -277,6 +296,12 @@ export class InProcessExecutor implements Executor {
   }
 
   #takeBack(which: (run: Run) => boolean): void {
+    const alone = this.#alone;
+    if (alone !== undefined && !this.#entered.has(alone.runId) && which(alone)) {
+      this.#alone = undefined;
+      this.#return(alone);
+      this.#queueFlush();
+    }
     const queue = this.#queue.splice(this.#head);
     const before = queue.length;
     for (const run of queue) {

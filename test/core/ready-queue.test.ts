@@ -33,6 +33,27 @@ function pushed(queue: ReadyQueue<Entry>, tenant: string, count: number, fields 
 
 const tenantsOf = (entries: Entry[]): string => entries.map(({ tenant }) => tenant).join('');
 
+describe('entries that must run alone', () => {
+  it('are taken one at a time, while others pass them', () => {
+    const queue = new ReadyQueue<Entry>();
+    const alone = pushed(queue, 'a', 3, { alone: true });
+    const [other] = pushed(queue, 'b', 1);
+    expect(queue.take(0, 9)).toEqual([alone[0], other]);
+    expect(queue.running('a')).toBe(1);
+    expect(queue.take(0, 9)).toEqual([]);
+    queue.finished(other as Entry);
+    expect(queue.take(0, 9)).toEqual([]);
+    // One that was set aside can be taken out like any other.
+    expect(queue.remove(alone[1] as Entry)).toBe(true);
+    expect(queue.remove(alone[1] as Entry)).toBe(false);
+    queue.finished(alone[0] as Entry);
+    expect(queue.size).toBe(1);
+    expect(queue.take(0, 9)).toEqual([alone[2]]);
+    queue.undo(alone[2] as Entry);
+    expect(queue.running('a')).toBe(0);
+  });
+});
+
 describe('the order within a tenant', () => {
   it('is priority, then due time, then arrival', () => {
     const queue = new ReadyQueue<Entry>();

@@ -84,6 +84,47 @@ describe('handlers in-process', () => {
     expect(seen).toEqual([true, 'shutdown', true]);
   });
 
+  it('have the thread for themselves when they must be alone', async () => {
+    const log: string[] = [];
+    const clock = new VirtualClock(0);
+    const handlers: HandlerMap = {
+      nap: async (name, ctx) => {
+        log.push(`+${name}`);
+        await ctx.sleep(10);
+        log.push(`-${name}`);
+      },
+    };
+    const executor = new InProcessExecutor({ handlers, slots: 4 });
+    const host = await new TinyHost(clock).open(executor);
+    const first = host.start('nap', 'first');
+    await host.entered(first);
+    const runs = ['alone', 'next'].map((name) =>
+      host.makeRun('nap', name, { alone: name === 'alone' }),
+    );
+    host.give(runs);
+    expect(log).toEqual(['+first']);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    // One that waits for the others to end keeps new ones out, or its turn would never come.
+    expect(executor.capacity()).toBe(0);
+    await clock.advance(10);
+    await host.until(() => log.includes('+alone'));
+    expect(executor.capacity()).toBe(0);
+    await clock.advance(10);
+    await host.until(() => log.includes('+next'));
+    await clock.advance(10);
+    await host.ended(runs[1]?.runId as number);
+    expect(log).toEqual(['+first', '-first', '+alone', '-alone', '+next', '-next']);
+
+    const last = host.start('nap', 'last');
+    await host.entered(last);
+    host.givesAgain = () => false;
+    const recalled = host.start('nap', 'recalled', { alone: true });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    host.call(() => executor.recall());
+    expect((await host.ended(recalled)).kind).toBe('returned');
+    expect(executor.capacity()).toBe(3);
+  });
+
   it('can recall the others of their own batch', async () => {
     const host = await open({ first: () => host.executor.recall(), second: () => undefined }, 4);
     host.givesAgain = () => false;

@@ -1,7 +1,7 @@
 /**
  * Power loss: a process that accepts and runs tasks is stopped, its file looked at (A), let go on, and stopped before
- * anything that it did meanwhile is flushed (B). Of A and B images are made of what the disk may hold then. Each must
- * open, agree with itself, and hold all that was acknowledged by A.
+ * what it did meanwhile is flushed (B). Of A and B images are made of what the disk may hold then. Each must open, agree
+ * with itself, and hold all that was acknowledged, not only by A but up to B.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,14 +26,18 @@ export interface PowerOptions {
 }
 
 /** Images of one pair of looks. */
-const IMAGES_A_PAIR = 8;
+const IMAGES_A_PAIR = 4;
 /** Of so many images one is run to the end of all its tasks. */
 const RUN_EVERY = 8;
 /** The process begins anew after so many pairs, or its file grows long. */
-const PAIRS_A_PROCESS = 4;
+const PAIRS_A_PROCESS = 8;
 /** A usable pair is there after a few tries; a disk on which none is ends the test. */
 const TRIES_MAX = 400;
 const BETWEEN_MS = 60;
+/** A and B are at most so far apart, ms. */
+const BETWEEN_LOOKS_MS = 12;
+/** Share of acknowledgements at which the process stops by itself: many an A and B is such an instant. */
+const STOPS = '0.2';
 const RETENTION = { succeededMs: 86_400_000, failedMs: 86_400_000 };
 
 export async function runPowerLoss(options: PowerOptions): Promise<Faults> {
@@ -100,7 +104,7 @@ class Source {
     this.#dice = dice;
     const seed = String(dice.below(2 ** 31));
     const mode = broken ? 'hasty' : 'inline';
-    this.#child = new Child('./child.ts', [path, this.#journal, seed, mode]);
+    this.#child = new Child('./child.ts', [path, this.#journal, seed, mode, STOPS]);
   }
 
   async begin(): Promise<void> {
@@ -112,15 +116,15 @@ class Source {
   async pair(): Promise<{ pair: Pair; acknowledged: readonly Line[] }> {
     await this.#between(BETWEEN_MS);
     let a = readFileSync(this.#file);
-    let acknowledged = readJournal(this.#journal);
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       this.tries++;
-      await this.#between(this.#dice.below(3));
+      await this.#between(this.#dice.below(BETWEEN_LOOKS_MS));
       const b = readFileSync(this.#file);
       const pair = { a, b };
-      if (isUsable(pair) && !a.equals(b)) return { pair, acknowledged };
+      if (isUsable(pair) && unflushed(pair).atB) {
+        return { pair, acknowledged: readJournal(this.#journal) };
+      }
       a = b;
-      acknowledged = readJournal(this.#journal);
     }
     throw new Error(`no two looks without a flush between them in ${TRIES_MAX} tries`);
   }

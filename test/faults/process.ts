@@ -28,17 +28,25 @@ export class Child {
     this.#lines = lines[Symbol.asyncIterator]();
   }
 
-  /** The next line that it says. @throws when it ends or hangs instead */
-  async line(): Promise<string> {
+  /** The next line that it says; undefined when it has ended. @throws when it hangs */
+  async lineOrEnd(): Promise<string | undefined> {
     const over = new AbortController();
     const watchdog = systemClock()
       .sleep(WATCHDOG_MS, { signal: over.signal })
       .catch(() => {});
     const next = await Promise.race([this.#lines.next(), watchdog]);
     over.abort();
-    if (next?.done === false) return next.value;
+    if (next !== undefined) return next.done === true ? undefined : next.value;
     await this.kill();
-    throw new Error(`the child said nothing more: ${this.#errors}`);
+    throw new Error(`the child hangs: ${this.#errors}`);
+  }
+
+  /** The next line that it says. @throws when it ends or hangs instead */
+  async line(): Promise<string> {
+    const line = await this.lineOrEnd();
+    if (line !== undefined) return line;
+    await this.#over;
+    throw new Error(`the child ended: ${this.#errors}`);
   }
 
   /** Resolves once no thread of it runs any more. */

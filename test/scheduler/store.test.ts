@@ -267,6 +267,42 @@ describe('a crash', () => {
     expect(ended).toMatchObject({ result: 'well', attempt: 4, failures: 0, crashes: 1 });
   });
 
+  it('twice leaves suspects that run alone, and of those only the one that ran is charged', async () => {
+    const store = memoryStore();
+    const clock = newClock();
+    const ids: string[] = [];
+    const running = new Set<string>();
+    let most = 0;
+    const handlers = {
+      nap: async (_: unknown, ctx: Context) => {
+        running.add(ctx.taskId);
+        if (ids.slice(0, 3).some((id) => running.has(id))) most = Math.max(most, running.size);
+        await ctx.sleep('10m');
+        running.delete(ctx.taskId);
+      },
+    };
+    for (let death = 0; death < 3; death++) {
+      running.clear();
+      most = 0;
+      const bed = await startBed(handlers, { store, clock });
+      if (death === 0)
+        for (let n = 0; n < 3; n++) ids.push((await bed.scheduler.schedule('nap')).id);
+      await clock.advance('1s');
+      expect(most).toBe(death < 2 ? 3 : 1);
+      store.crash();
+      await close(bed).catch(() => {});
+    }
+    running.clear();
+    most = 0;
+    const { scheduler } = await startBed(handlers, { store, clock });
+    ids.push((await scheduler.schedule('nap')).id);
+    await clock.advance('50m');
+    const ends = await Promise.all(ids.map((id) => scheduler.wait(id)));
+    expect(ends.map((end) => end.status)).toEqual(ids.map(() => 'succeeded'));
+    expect(ends.map((end) => end.crashes).sort()).toEqual([0, 0, 0, 1]);
+    expect(most).toBe(1);
+  });
+
   it('drops and repeats no run of a schedule', async () => {
     const store = memoryStore();
     const clock = newClock();

@@ -20,6 +20,7 @@ import { open as openLmdb } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../src/clock/virtual.js';
 import { lmdbStore } from '../../src/store/lmdb/lmdb-store.js';
+import { acquireLock } from '../../src/store/lmdb/lock.js';
 import type { StoreSession } from '../../src/store/store.js';
 import { createOneOff, idOf, occurrenceOf, START_MS, taskOf } from './builders.js';
 import { RETENTION } from './trial.js';
@@ -79,6 +80,23 @@ describe('the lock', () => {
     expect(session.epoch).toBe(2);
     await session.close();
   });
+
+  it.runIf(process.platform === 'linux')(
+    'of a process that was killed is none, though nobody has asked how it ended',
+    async () => {
+      const { child, lines } = start('hold');
+      expect((await lines.next()).value).toBe('open');
+      child.kill('SIGKILL');
+      // Without a turn of the event loop its parent, this process, does not ask.
+      let release: (() => void) | undefined;
+      const isZombie = (): boolean =>
+        / Z /.test(readFileSync(`/proc/${child.pid}/stat`, 'latin1').split(')').at(-1) as string);
+      while (!isZombie());
+      while (release === undefined) release = acquireLock(join(path, 'tickwheel.lock'));
+      expect(isZombie()).toBe(true);
+      release();
+    },
+  );
 
   // Only there does the system tell when a process began.
   it.runIf(process.platform === 'linux')(

@@ -6,6 +6,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { nextTurn } from '../../clock/turn.js';
 import { InvalidArgumentError } from '../../core/errors.js';
 import type { Store, StoreCapabilities, StoreOpenOptions, StoreSession } from '../store.js';
 import { acquireLock, LOCK_FILE } from './lock.js';
@@ -56,9 +57,17 @@ export class LmdbStore implements Store {
     this.#tuning = tuning;
   }
 
+  async #lock(): Promise<() => void> {
+    for (;;) {
+      const release = acquireLock(join(this.#path, LOCK_FILE));
+      if (release !== undefined) return release;
+      await nextTurn();
+    }
+  }
+
   async open(options: StoreOpenOptions): Promise<StoreSession> {
     mkdirSync(this.#path, { recursive: true });
-    const release = acquireLock(join(this.#path, LOCK_FILE));
+    const release = await this.#lock();
     try {
       // Only those who have such a store load the library.
       const { openSession } = await import('./opening.js');

@@ -3,7 +3,7 @@
  * a timeout: a holder that is not running, or is another process that was given the same pid, has no lock, so a store
  * can be opened right after a SIGKILL.
  */
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { StoreLockedError } from '../../core/errors.js';
 
 interface Holder {
@@ -16,8 +16,11 @@ interface Holder {
 export const LOCK_FILE = 'tickwheel.lock';
 const TRIES_MAX = 10;
 
-/** @returns what gives the lock free @throws StoreLockedError with the holder's pid */
-export function acquireLock(path: string): () => void {
+/**
+ * @returns what gives the lock free; undefined while the holder is being ended by the system, which takes no longer than
+ * its last flush: to be asked again @throws StoreLockedError with the holder's pid
+ */
+export function acquireLock(path: string): (() => void) | undefined {
   const own: Holder = { pid: process.pid, start: startOf(process.pid), boot: bootId() };
   const text = JSON.stringify(own);
   const draft = `${path}.${process.pid}`;
@@ -28,7 +31,9 @@ export function acquireLock(path: string): () => void {
       const held = read(path);
       if (held === undefined) continue;
       const holder = parse(held);
-      if (holder !== undefined && isAlive(holder)) throw locked(path, holder.pid);
+      const life = holder === undefined ? 'dead' : lifeOf(holder);
+      if (life === 'dying') return undefined;
+      if (life === 'alive') throw locked(path, holder?.pid ?? 0);
       takeAway(path, held);
     }
   } finally {
@@ -89,26 +94,51 @@ function parse(text: string): Holder | undefined {
   }
 }
 
-function isAlive(holder: Holder): boolean {
-  if (holder.boot !== bootId()) return false;
+function lifeOf(holder: Holder): 'alive' | 'dying' | 'dead' {
+  if (holder.boot !== bootId()) return 'dead';
   try {
     process.kill(holder.pid, 0);
   } catch (error) {
     // EPERM: it is there, and somebody else's.
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return 'dead';
   }
-  return startOf(holder.pid) === holder.start;
+  if (startOf(holder.pid) !== holder.start) return 'dead';
+  // A zombie has ended, and may stay for ever if its parent does not ask how. Its first thread may become one while
+  // another still writes.
+  if (!ENDED.test(stateOf(holder.pid))) return 'alive';
+  const threads = tryList(`/proc/${holder.pid}/task`);
+  return threads.every((thread) => ENDED.test(stateOf(holder.pid, thread))) ? 'dead' : 'dying';
 }
+
+/** Zombie, dead: proc(5). */
+const ENDED = /^[ZXx]$/;
 
 function bootId(): string {
   return tryRead('/proc/sys/kernel/random/boot_id').trim();
 }
 
 function startOf(pid: number): string {
-  // Behind the command's name, which may hold anything, also brackets; start time is the 22nd field.
-  const stat = tryRead(`/proc/${pid}/stat`);
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return fields[19] ?? '';
+  return fieldsOf(`/proc/${pid}/stat`)[19] ?? '';
+}
+
+/** Of its first thread, or of another. A thread that is not there any more is dead. */
+function stateOf(pid: number, thread?: string): string {
+  const file = thread === undefined ? `/proc/${pid}/stat` : `/proc/${pid}/task/${thread}/stat`;
+  return fieldsOf(file)[0] || (thread === undefined ? '' : 'X');
+}
+
+/** From the third on: state is the third, start time the 22nd. The second is a name, which may hold brackets, too. */
+function fieldsOf(file: string): string[] {
+  const stat = tryRead(file);
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+function tryList(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
 }
 
 function tryRead(path: string): string {
