@@ -54,8 +54,8 @@ export class Records {
   }
 
   /** The task as it is after all commits given so far. The row is not to be changed but within a commit. */
-  row(id: string): Row | undefined {
-    const known = this.#cache.row(id);
+  row(id: string, slot = 0): Row | undefined {
+    const known = this.#cache.row(id, slot);
     if (known !== undefined) return known ?? undefined;
     const key = this.#key.clear();
     // Ids grow: a new one need not be looked for.

@@ -84,7 +84,7 @@ export class LmdbSession implements StoreSession {
     const applier = new Applier({ records, cache, counts, due, ends, keys, settings });
     const load = (keepsWindow: boolean): void => {
       env.log.clear();
-      cache.clear();
+      cache.clear(env.newestCommit());
       applier.clear();
       ends.clear();
       keys.settled();
@@ -161,8 +161,11 @@ export class LmdbSession implements StoreSession {
     return { visible: rejected, durable: rejected };
   }
 
-  async views(ids: readonly string[]): Promise<readonly (TaskView | undefined)[]> {
-    return this.#reading(() => this.#queries.views(ids));
+  async views(
+    ids: readonly string[],
+    places?: number[],
+  ): Promise<readonly (TaskView | undefined)[]> {
+    return this.#reading(() => this.#queries.views(ids, places));
   }
 
   async taskIdOfKey(tenant: string, key: string, nowMs: number): Promise<string | undefined> {
