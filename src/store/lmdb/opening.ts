@@ -6,6 +6,7 @@ import { type Arena, Reader, Writer } from './bytes.js';
 import { Environment, translated } from './environment.js';
 import { FORMAT } from './formats.js';
 import { Key } from './keys.js';
+import type { RowLogLimits } from './row-log.js';
 import { LmdbSession } from './session.js';
 
 /** A session's epoch takes 20 bits of a fencing token. */
@@ -21,12 +22,13 @@ export async function openSession(
   path: string,
   options: StoreOpenOptions,
   release: () => void,
+  rowLog?: RowLogLimits,
 ): Promise<StoreSession> {
   const env = Environment.open(path);
   try {
     const chainByte = byteArena();
     const epoch = await begin(env, chainByte);
-    return new LmdbSession({ ...options, env, epoch, chainByte, release });
+    return new LmdbSession({ ...options, env, epoch, chainByte, rowLog, release });
   } catch (error) {
     await env.close();
     throw translated(error, env.file);

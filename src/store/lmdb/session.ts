@@ -31,6 +31,7 @@ import { Ends } from './retention.js';
 import { hasEnded, type Row } from './row.js';
 import { RowCache } from './row-cache.js';
 import { RowCodec } from './row-codec.js';
+import type { RowLogLimits } from './row-log.js';
 import { Settings } from './settings.js';
 
 export interface SessionOptions {
@@ -40,6 +41,7 @@ export interface SessionOptions {
   readonly epoch: number;
   /** A byte that stays as it is. */
   readonly chainByte: Arena;
+  readonly rowLog?: RowLogLimits | undefined;
   /** Gives the store's lock free. */
   readonly release: () => void;
 }
@@ -69,7 +71,7 @@ export class LmdbSession implements StoreSession {
     const writer = new Writer();
     const pool = new Pool(db.pool);
     const cache = new RowCache();
-    const records = new Records(env, new RowCodec(pool), cache, writer);
+    const records = new Records(env, new RowCodec(pool), cache, writer, options.rowLog);
     const counts = new Counts(db.counts);
     const settings = new Settings(db.settings, writer);
     const ends = new Ends(db.ends);
