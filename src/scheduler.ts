@@ -196,6 +196,7 @@ export class Scheduler<H extends object = HandlerMap> {
     const engine = await Engine.open({
       clock,
       session,
+      isShared: options.store.capabilities.shared,
       executor,
       hub: hub as Hub,
       log: logger,

@@ -17,6 +17,8 @@ export interface DispatchOptions {
   readonly executor: Executor;
   readonly ready: ReadyQueue<ActiveRun>;
   readonly leaseDurationMs: number;
+  /** Others may have the store open: renewals are written, for them to see. */
+  readonly isShared: boolean;
   readonly timeoutGraceMs: number;
   readonly random: () => number;
   readonly nextToken: () => number;
@@ -50,7 +52,8 @@ export class Dispatch {
 
   constructor(options: DispatchOptions) {
     this.#options = options;
-    this.#leases = new Leases(options.leaseDurationMs, this.runs, options.executor);
+    const { leaseDurationMs, isShared, executor } = options;
+    this.#leases = new Leases({ durationMs: leaseDurationMs, isShared }, this.runs, executor);
   }
 
   /** Monotonic time at which something must be looked at; Infinity when nothing runs. */
@@ -255,7 +258,7 @@ export class Dispatch {
     return { kind: 'entered', runId, atMs: atMs as number, workerId: workerId as string };
   }
 
-  /** What the report means for its attempt; undefined when the run is not ours any more. */
+  /** What the report means for its attempt; undefined: nothing to decide, or the run is not ours any more. */
   eventOf(report: Report, batch: Batch): [ActiveRun, AttemptEvent] | undefined {
     const run = this.runs.get(report.runId);
     if (run === undefined) {
@@ -266,22 +269,8 @@ export class Dispatch {
     switch (report.kind) {
       case 'entered':
         return [run, this.#entered(run, report, batch)];
-      case 'progress': {
-        this.#heard(run, batch.monotonicMs);
-        const leaseUntil = this.#leases.grant(run, batch.facts.nowMs, batch.monotonicMs);
-        const { occurrenceId, fencingToken: token } = run;
-        // A heartbeat without progress leaves what was reported before.
-        if (report.progress === undefined) {
-          return [run, { kind: 'renew', occurrenceId, token, leaseUntil }];
-        }
-        try {
-          const progress = this.#options.values.seal(report.progress);
-          return [run, { kind: 'progress', occurrenceId, token, leaseUntil, progress }];
-        } catch (error) {
-          this.#options.onUnsealed(error, occurrenceId);
-          return [run, { kind: 'renew', occurrenceId, token, leaseUntil }];
-        }
-      }
+      case 'progress':
+        return this.#progress(run, report.progress, batch);
       default:
         this.runs.remove(run);
         // Nothing runs: nothing is to be renewed, and nobody woken for it.
@@ -290,6 +279,28 @@ export class Dispatch {
         else this.#options.ready.finished(run);
         return [run, this.#endOf(run, report, batch)];
     }
+  }
+
+  /** A heartbeat without progress leaves what was reported before. */
+  #progress(
+    run: ActiveRun,
+    reported: Uint8Array | undefined,
+    batch: Batch,
+  ): [ActiveRun, AttemptEvent] | undefined {
+    this.#heard(run, batch.monotonicMs);
+    const leaseUntil = this.#leases.grant(run, batch.facts.nowMs, batch.monotonicMs);
+    const { occurrenceId, fencingToken: token } = run;
+    if (reported !== undefined) {
+      try {
+        const progress = this.#options.values.seal(reported);
+        return [run, { kind: 'progress', occurrenceId, token, leaseUntil, progress }];
+      } catch (error) {
+        this.#options.onUnsealed(error, occurrenceId);
+      }
+    }
+    return this.#options.isShared
+      ? [run, { kind: 'renew', occurrenceId, token, leaseUntil }]
+      : undefined;
   }
 
   /** Told once its attempt had ended otherwise: as under an old token, nothing is changed. */

@@ -28,6 +28,8 @@ import { WorkingSet } from './working-set.js';
 export interface EngineOptions {
   readonly clock: Clock;
   readonly session: StoreSession;
+  /** Other processes may have the store open (StoreCapabilities). */
+  readonly isShared: boolean;
   /** Absent for a producer. */
   readonly executor: Executor | undefined;
   readonly hub: Hub;
@@ -218,6 +220,7 @@ export class Engine implements ClockParticipant {
       executor,
       ready: parts.ready,
       leaseDurationMs: this.#options.leaseDurationMs,
+      isShared: this.#options.isShared,
       timeoutGraceMs: this.#options.timeoutGraceMs,
       random: this.#options.random,
       nextToken: () => this.#options.session.epoch * TWO_32 + ++this.#tokens,

@@ -1,7 +1,10 @@
 /**
- * Leases of the attempts that this process has claimed. Renewed in rounds of a third of a lease, all in one commit, as
- * long as the executor vouches for the worker; of one that is not heard of the lease runs out, and then the attempt has
- * crashed.
+ * Leases of the attempts that this process has claimed. Renewed in rounds of a third of a lease as long as the executor
+ * vouches for the worker; of one that is not heard of the lease runs out, and then the attempt has crashed.
+ *
+ * A round is written, all in one commit, where other processes may have the store open, for these judge by what is stored.
+ * Where the store's lock keeps them out it is not: whoever opens the store next knows that its holder died, and with it
+ * all that it ran, whatever the leases say.
  *
  * A loop that was itself away (stopped, asleep, blocked) for over a third of a lease may have missed what it would judge
  * by: it renews all leases first, and forgives silence.
@@ -13,8 +16,15 @@ import type { ActiveRun, Runs } from './runs.js';
 /** Renew a lease when a third of it has passed. */
 const RENEWALS_A_LEASE = 3;
 
+export interface LeaseOptions {
+  readonly durationMs: number;
+  /** Other processes may have the store open. */
+  readonly isShared: boolean;
+}
+
 export class Leases {
   readonly #durationMs: number;
+  readonly #isShared: boolean;
   readonly #runs: Runs;
   readonly #executor: Executor;
   /** Monotonic time of the next round; Infinity while nothing runs. */
@@ -23,8 +33,9 @@ export class Leases {
   #expiryAtMs = Number.POSITIVE_INFINITY;
   #isAway = false;
 
-  constructor(durationMs: number, runs: Runs, executor: Executor) {
+  constructor({ durationMs, isShared }: LeaseOptions, runs: Runs, executor: Executor) {
     this.#durationMs = durationMs;
+    this.#isShared = isShared;
     this.#runs = runs;
     this.#executor = executor;
   }
@@ -71,7 +82,7 @@ export class Leases {
     }
   }
 
-  /** Renewals that are due, and attempts whose lease has run out. */
+  /** Renewals that are to be written, and attempts whose lease has run out. */
   events(nowMs: number, monotonicMs: number, expire: (run: ActiveRun) => AttemptEvent) {
     const due: [ActiveRun, AttemptEvent][] = [];
     if (monotonicMs < this.nextMs) return due;
@@ -105,6 +116,7 @@ export class Leases {
     if (nowMs + this.#durationMs - run.leaseUntil < 1) return;
     const { occurrenceId, fencingToken: token } = run;
     const leaseUntil = this.grant(run, nowMs, monotonicMs);
+    if (!this.#isShared) return;
     due.push([run, { kind: 'renew', occurrenceId, token, leaseUntil }]);
   }
 }

@@ -8,11 +8,11 @@ const LEASE_MS = 9000;
 /** Of a round of renewals. */
 const THIRD_MS = 3000;
 
-function bed() {
+function bed(isShared = true) {
   const silent = new Set<number>();
   const executor = { vouchesFor: (runId: number) => !silent.has(runId) } as unknown as Executor;
   const runs = new Runs();
-  const leases = new Leases(LEASE_MS, runs, executor);
+  const leases = new Leases({ durationMs: LEASE_MS, isShared }, runs, executor);
   const run = (runId: number): ActiveRun => {
     const active = { runs: [], draft: { task: { policies: { heartbeatTimeoutMs: 500 } } } };
     const fields = { runId, occurrenceId: `o${runId}`, fencingToken: runId, active };
@@ -76,6 +76,19 @@ describe('leases', () => {
       expect(turn(atMs)).toEqual([]);
     }
     expect(turn(backMs + LEASE_MS)).toEqual([[1, 'crashed']]);
+  });
+
+  it('are renewed without a write where the store is ours alone, and run out all the same', () => {
+    const { silent, leases, run, turn } = bed(false);
+    const one = run(1);
+    run(2);
+    leases.arm(0);
+    for (const atMs of [3000, 6000]) expect(turn(atMs)).toEqual([]);
+    expect(one.leaseUntil).toBe(6000 + LEASE_MS);
+    silent.add(2);
+    for (const atMs of [9000, 12_000]) expect(turn(atMs)).toEqual([]);
+    expect(leases.nextMs).toBe(15_000);
+    expect(turn(15_000)).toEqual([[2, 'crashed']]);
   });
 
   it('wake nobody while nothing runs', () => {

@@ -7,7 +7,8 @@ import { type Bed, close, newClock, startBed } from './helpers.js';
 /** A store whose scans can be made to overlook an occurrence, and whose records can be changed behind the engine. */
 class Tampered implements Store {
   readonly real = memoryStore();
-  readonly capabilities = this.real.capabilities;
+  // As if others had it open: leases are written then, and what was written is met at the next renewal.
+  readonly capabilities = { ...this.real.capabilities, shared: true };
   /** Occurrences that scans do not find. */
   readonly hidden = new Set<string>();
   session!: StoreSession;

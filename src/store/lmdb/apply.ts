@@ -73,7 +73,7 @@ export class Applier {
     const refusals: Refusal[] = [];
     for (let index = 0; index < units.length; index++) {
       const unit = units[index];
-      const row = this.#parts.records.row(unit.taskId);
+      const row = this.#parts.records.row(unit.taskId, unit.at?.place);
       if (!this.#isAsExpected(unit, row)) {
         refusals.push({ unit: index, reason: 'revision' });
         continue;
@@ -156,6 +156,7 @@ export class Applier {
     const row = unit.task === undefined ? found : this.#writeTask(unit.task, found);
     if (row === undefined) return;
     this.touch(row, context);
+    if (unit.at !== undefined) unit.at.place = row.slot;
     const priorityBefore = taskBefore === undefined ? row.task.priority : taskBefore.priority;
     const ended = this.#writeOccurrences(unit.occurrences ?? [], row, priorityBefore, context);
     if (taskBefore !== undefined && unit.task !== undefined) {
@@ -205,6 +206,7 @@ export class Applier {
       history: 0,
       commit: 0,
       isStored: false,
+      slot: 0,
       isRemoved: false,
     };
   }

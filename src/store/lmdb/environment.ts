@@ -232,7 +232,7 @@ function checkToRead(path: string, file: string): void {
     throw new StoreUnavailableError(`there is no store: '${file}' does not exist`);
   }
   if (!lacksItsEnd(file)) return;
-  let release: () => void;
+  let release: (() => void) | undefined;
   try {
     release = acquireLock(join(path, LOCK_FILE));
   } catch (error) {
@@ -240,6 +240,8 @@ function checkToRead(path: string, file: string): void {
     if (error instanceof StoreLockedError) return;
     throw error;
   }
+  // Or it is just being ended by the system.
+  if (release === undefined) return;
   try {
     checkFile(file);
   } finally {

@@ -7,6 +7,7 @@ import { Environment, translated } from './environment.js';
 import { FORMAT } from './formats.js';
 import type { KeySizes } from './key-index.js';
 import { Key } from './keys.js';
+import type { RowLogLimits } from './row-log.js';
 import { LmdbSession } from './session.js';
 
 /** A session's epoch takes 20 bits of a fencing token. */
@@ -17,6 +18,7 @@ const EPOCH_KEY = 2;
 /** Sizes that have good defaults; small ones in tests. */
 export interface Tuning {
   readonly keys?: KeySizes;
+  readonly rowLog?: RowLogLimits;
   /** How large the file may become. */
   readonly mapBytes?: number;
 }

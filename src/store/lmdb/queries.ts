@@ -28,9 +28,10 @@ export class Queries {
     this.#records = records;
   }
 
-  views(ids: readonly string[]): (TaskView | undefined)[] {
+  views(ids: readonly string[], places?: number[]): (TaskView | undefined)[] {
     return ids.map((taskId) => {
       const row = isId(taskId) ? this.#records.visibleRow(taskId) : undefined;
+      places?.push(row === undefined ? 0 : row.slot);
       return row && viewOf(row);
     });
   }

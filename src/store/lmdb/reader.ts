@@ -51,7 +51,7 @@ export class StoreReader {
     this.env.renew();
     const commit = this.env.newestCommit();
     if (commit === this.#commit) return;
-    this.#cache.clear();
+    this.#cache.clear(commit);
     this.pool.load();
     this.records.load();
     this.counts.load();

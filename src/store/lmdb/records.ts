@@ -10,7 +10,7 @@ import type { Row, StoredOccurrence } from './row.js';
 import { findOccurrence } from './row.js';
 import type { RowCache } from './row-cache.js';
 import { type RowCodec, readAttempt, writeAttempt } from './row-codec.js';
-import { RowLog, type Version } from './row-log.js';
+import { RowLog, type RowLogLimits, type Version } from './row-log.js';
 
 /** What names an occurrence within its task. */
 export interface Identity {
@@ -34,9 +34,15 @@ export class Records {
   /** Of all ids that are stored, or named in the log. */
   #greatestId = '';
 
-  constructor(env: Environment, codec: RowCodec, cache: RowCache, writer: Writer) {
+  constructor(
+    env: Environment,
+    codec: RowCodec,
+    cache: RowCache,
+    writer: Writer,
+    limits?: RowLogLimits,
+  ) {
     this.#env = env;
-    this.#rowLog = new RowLog(env.db.rowlog, env.db.tasks);
+    this.#rowLog = new RowLog(env.db.rowlog, env.db.tasks, limits);
     this.#codec = codec;
     this.#cache = cache;
     this.#writer = writer;
@@ -54,8 +60,8 @@ export class Records {
   }
 
   /** The task as it is after all commits given so far. The row is not to be changed but within a commit. */
-  row(id: string): Row | undefined {
-    const known = this.#cache.row(id);
+  row(id: string, slot = 0): Row | undefined {
+    const known = this.#cache.row(id, slot);
     if (known !== undefined) return known ?? undefined;
     const key = this.#key.clear();
     // Ids grow: a new one need not be looked for.

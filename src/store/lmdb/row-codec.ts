@@ -113,6 +113,7 @@ export class RowCodec {
       commit: 0,
       isBorrowed: false,
       isStored: true,
+      slot: 0,
       isRemoved: false,
     };
   }

@@ -31,21 +31,32 @@ interface Logged extends Version {
   readonly arena: Arena;
 }
 
-/** A generation is closed at one of these, and the tasks of one commit come on top. */
-const ROWS_MAX = 32_768;
-const BYTES_MAX = 16 * 2 ** 20;
+export interface RowLogLimits {
+  /** A generation is closed at one of these, and the tasks of one commit come on top. */
+  readonly rowsMax: number;
+  readonly bytesMax: number;
+  /** Moved to the tree with each commit at least; and twice what the commit itself changes. */
+  readonly movesMin: number;
+  /** Parts removed from the log with one commit. */
+  readonly removalsMax: number;
+}
+
+const LIMITS: RowLogLimits = {
+  rowsMax: 32_768,
+  bytesMax: 16 * 2 ** 20,
+  movesMin: 64,
+  removalsMax: 256,
+};
 /** More would not fit into a leaf of LMDB beside another: it would take pages of its own. */
 const PART_BYTES = 1900;
-/** Moved with each commit: twice what the commit itself changes, and some. */
 const MOVES_A_CHANGE = 2;
-const MOVES_MIN = 64;
-const REMOVALS_MAX = 256;
 const LENGTH_BYTES = 4;
 const NONE: ReadonlyMap<string, Logged> = new Map();
 
 export class RowLog {
   readonly #log: Db;
   readonly #tasks: Db;
+  readonly #limits: RowLogLimits;
   readonly #writer = new Writer(false);
   readonly #key = new Key();
   readonly #id = new Uint8Array(ID_BYTES);
@@ -71,7 +82,8 @@ export class RowLog {
   #isPartOpen = false;
   readonly #onTheirWay = new Map<number, readonly Logged[]>();
 
-  constructor(log: Db, tasks: Db) {
+  constructor(log: Db, tasks: Db, limits = LIMITS) {
+    this.#limits = limits;
     this.#log = log;
     this.#tasks = tasks;
   }
@@ -185,7 +197,8 @@ export class RowLog {
       this.#onTheirWay.set(number, added);
       this.#added = [];
     }
-    if (this.#old !== NONE) this.#move(number, MOVES_MIN + MOVES_A_CHANGE * added.length, isQueued);
+    const moves = this.#limits.movesMin + MOVES_A_CHANGE * added.length;
+    if (this.#old !== NONE) this.#move(number, moves, isQueued);
     this.#removeParts();
   }
 
@@ -208,7 +221,7 @@ export class RowLog {
   }
 
   #removeParts(): void {
-    let left = REMOVALS_MAX;
+    let left = this.#limits.removalsMax;
     const parts = this.#parts;
     while (left > 0 && this.#firstPart < parts.length) {
       const { commit, count } = parts[this.#firstPart];
@@ -238,7 +251,8 @@ export class RowLog {
       this.#toMove = [];
       this.#overCommit = this.#oldCommit;
     }
-    const isFull = this.#young.size >= ROWS_MAX || this.#youngBytes >= BYTES_MAX;
+    const { rowsMax, bytesMax } = this.#limits;
+    const isFull = this.#young.size >= rowsMax || this.#youngBytes >= bytesMax;
     if (isFull && this.#old === NONE) this.#closeGeneration(commit);
   }
 

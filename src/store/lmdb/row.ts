@@ -35,6 +35,8 @@ export interface Row {
   commit: number;
   /** It is in the tree of tasks, in whatever version (row-log.ts). */
   isStored: boolean;
+  /** Where the cache has it; 0: nowhere. */
+  slot: number;
   /** By its newest commit. */
   isRemoved: boolean;
 }

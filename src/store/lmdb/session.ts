@@ -32,6 +32,7 @@ import { Ends } from './retention.js';
 import { hasEnded, type Row } from './row.js';
 import { RowCache } from './row-cache.js';
 import { RowCodec } from './row-codec.js';
+import type { RowLogLimits } from './row-log.js';
 import { Settings } from './settings.js';
 
 export interface SessionOptions {
@@ -42,6 +43,7 @@ export interface SessionOptions {
   /** A byte that stays as it is. */
   readonly chainByte: Arena;
   readonly keys?: KeySizes | undefined;
+  readonly rowLog?: RowLogLimits | undefined;
   /** Gives the store's lock free. */
   readonly release: () => void;
 }
@@ -72,7 +74,7 @@ export class LmdbSession implements StoreSession {
     const writer = new Writer();
     const pool = new Pool(db.pool);
     const cache = new RowCache();
-    const records = new Records(env, new RowCodec(pool), cache, writer);
+    const records = new Records(env, new RowCodec(pool), cache, writer, options.rowLog);
     const counts = new Counts(db.counts);
     const settings = new Settings(db.settings, writer);
     const ends = new Ends(db.ends);
@@ -88,7 +90,7 @@ export class LmdbSession implements StoreSession {
     const applier = new Applier({ records, cache, counts, due, ends, keys, holders, settings });
     const load = (keepsWindow: boolean): void => {
       env.log.clear();
-      cache.clear();
+      cache.clear(env.newestCommit());
       applier.clear();
       ends.clear();
       pool.load();
@@ -168,8 +170,11 @@ export class LmdbSession implements StoreSession {
     return { visible: rejected, durable: rejected };
   }
 
-  async views(ids: readonly string[]): Promise<readonly (TaskView | undefined)[]> {
-    return this.#reading(() => this.#queries.views(ids));
+  async views(
+    ids: readonly string[],
+    places?: number[],
+  ): Promise<readonly (TaskView | undefined)[]> {
+    return this.#reading(() => this.#queries.views(ids, places));
   }
 
   async taskIdOfKey(tenant: string, key: string, nowMs: number): Promise<string | undefined> {
