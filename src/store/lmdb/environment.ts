@@ -17,9 +17,10 @@
  *   settings  name → JSON
  *   keyLog, keyRuns   the index of idempotency keys (keys/)
  */
-import { existsSync, mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { open } from 'lmdb';
+import { inNextTurn } from '../../clock/turn.js';
 import {
   StoreCorruptError,
   StoreFullError,
@@ -70,6 +71,7 @@ interface ChainDb extends RawDb {
 interface Root {
   openDB(name: string, options: object): RawDb;
   readonly flushed: PromiseLike<unknown>;
+  readonly committed: PromiseLike<unknown>;
   close(): Promise<void>;
   resetReadTxn(): void;
   getStats(): { root?: { lastPageNumber?: number }; lastPageNumber?: number; pageSize?: number };
@@ -103,6 +105,19 @@ const CORRUPT =
   /MDB_INVALID|MDB_CORRUPTED|MDB_PAGE_NOTFOUND|not an LMDB file|page not found|corrupt/i;
 const VERSION = /MDB_VERSION_MISMATCH|version mismatch/i;
 const FULL = /MDB_MAP_FULL|ENOSPC|No space left|EFBIG|File too large|EDQUOT|quota exceeded/i;
+
+/** LMDB's word for a write that was cut off, as on a disk that becomes full in the midst of it. */
+const CUT_OFF = /EIO|Input\/output error/i;
+const NO_SPACE_BYTES = 2 ** 20;
+
+function isFull(file: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(file));
+    return bavail * bsize < NO_SPACE_BYTES;
+  } catch {
+    return false;
+  }
+}
 
 function writeKey(key: Key | Uint8Array, target: Uint8Array, start: number): number {
   const isKey = key instanceof Key;
@@ -140,6 +155,7 @@ export class Environment {
   readonly log: PutLog;
   readonly #root: Root;
   readonly #chain: ChainDb;
+  #hasFailed = false;
   readonly #chainKey = new Key().byte(1);
 
   /** @throws StoreCorruptError, StoreVersionError, StoreUnavailableError */
@@ -205,6 +221,11 @@ export class Environment {
     };
     const expected = before === 0 ? undefined : before;
     const visible = this.#chain.ifVersion(this.#chainKey, expected, chained);
+    visible.catch(() => {
+      this.#hasFailed = true;
+    });
+    // A promise of its own, made at the end of the turn, rejects when the commit fails; `visible` tells that.
+    inNextTurn(() => this.#root.committed.then(ignore, ignore));
     // Lazy: it means what was queued when `then` is called.
     const flushed = new Promise<void>((resolve, reject) => {
       this.#root.flushed.then(() => resolve(), reject);
@@ -218,9 +239,13 @@ export class Environment {
   }
 
   async close(): Promise<void> {
+    // lmdb-js would wait for the flush of a commit that failed: this one changes nothing, and takes its place.
+    if (this.#hasFailed) await this.#chain.ifVersion(this.#chainKey, -1, () => {}).catch(ignore);
     await this.#root.close();
   }
 }
+
+function ignore(): void {}
 
 export interface TwoMoments {
   readonly visible: Promise<boolean>;
@@ -265,7 +290,7 @@ export function translated(error: unknown, file: string): Error {
       cause: error,
     });
   }
-  if (FULL.test(said)) {
+  if (FULL.test(said) || (CUT_OFF.test(said) && isFull(file))) {
     return new StoreFullError(`no space for the store's file '${file}': ${message}`, {
       cause: error,
     });

@@ -64,6 +64,8 @@ export class Pipeline {
   #failure: Error | undefined;
   /** What the commits on their way fail with. */
   #failing: Error | undefined;
+  /** Why they fail, asked of lmdb-js. */
+  #cause: Promise<unknown> | undefined;
   #lastVisible: Promise<unknown> = Promise.resolve();
   #lastDurable: Promise<unknown> = Promise.resolve();
   #whenIdle: (() => void)[] = [];
@@ -131,7 +133,7 @@ export class Pipeline {
 
   /** Decides what may be decided now. */
   #advance(): void {
-    while (this.#failure === undefined && this.#failing === undefined) {
+    while (this.#failure === undefined && this.#cause === undefined) {
       const step = this.#queue[0];
       if (step === undefined) break;
       if (this.#writing >= WRITING_MAX || this.#putsWriting > PUTS_MAX) break;
@@ -190,26 +192,32 @@ export class Pipeline {
       this.#putsWriting -= puts;
       writer.giveBack(arenas);
     };
+    // Until the cause is known it counts as on its way, so that nothing is decided over what it left in memory.
+    const refused = (error: unknown): void => {
+      this.#cause ??= this.#causeOf(error);
+      void this.#cause.then((cause) => {
+        over();
+        this.#refused(step, cause);
+      });
+    };
     moments.visible.then(
       (isWritten) => {
-        over();
-        if (isWritten && this.#failing === undefined) this.#written(step, number, refusals);
-        else this.#refused(step, this.#failing ?? new Error('a commit before it failed'));
+        if (isWritten && this.#cause === undefined) {
+          over();
+          this.#written(step, number, refusals);
+        } else refused(new Error('a commit before it failed'));
       },
-      (error) => {
-        over();
-        void this.#causeOf(error).then((cause) => this.#refused(step, cause));
-      },
+      (error) => refused(error),
     );
-    // A flush that ends before its commit was told would be out of order.
-    Promise.all([moments.flushed, step.visible.promise]).then(
-      () => this.#flushed(step),
-      (error) => {
-        if (step.visible.isSettled && this.#failing === undefined && this.#failure === undefined) {
-          this.#fail(unavailable(error));
-        }
-        this.#settle(step, this.#failure ?? unavailable(error));
-      },
+    const flushFailed = (error: unknown): void => {
+      this.#fail(unavailable(error));
+      this.#settle(step, this.#failure ?? unavailable(error));
+    };
+    moments.flushed.catch(() => {});
+    // A flush that ends before its commit was told would be out of order; one of a refused commit tells nothing.
+    step.visible.promise.then(
+      () => moments.flushed.then(() => this.#flushed(step), flushFailed),
+      () => {},
     );
   }
 
@@ -269,6 +277,7 @@ export class Pipeline {
       return;
     }
     this.#failing = undefined;
+    this.#cause = undefined;
     this.#lastVisible = Promise.resolve();
     this.#lastDurable = Promise.resolve();
     this.#advance();

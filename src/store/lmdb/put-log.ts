@@ -52,7 +52,8 @@ export class PutLog {
       key.length = end - at;
       at = end;
       const arena = this.#arenas[i];
-      if (arena === undefined) void this.#dbs[i].remove(key);
+      // Its promise of its own rejects when the commit fails, which the commit tells.
+      if (arena === undefined) this.#dbs[i].remove(key).then(undefined, ignore);
       else {
         arena.start = this.#starts[i];
         arena.end = this.#ends[i];
@@ -71,6 +72,8 @@ export class PutLog {
     this.#ends.length = 0;
   }
 }
+
+function ignore(): void {}
 
 /** Reads at once, and notes what is put. */
 export class LoggedDb implements Db {
