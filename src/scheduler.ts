@@ -24,11 +24,11 @@ import type { HandlerMap, HandlersOf } from './execution/handler.js';
 import { InProcessExecutor } from './execution/in-process.js';
 import { Hub } from './observe/hub.js';
 import { OneByOne } from './one-by-one.js';
-import type { TenantLimits } from './options.js';
 import {
   type OpenOptions,
   type ResolvedOptions,
   resolveOptions,
+  type TenantLimits,
   tenantLimitsOf,
 } from './options.js';
 import {
@@ -220,9 +220,8 @@ export class Scheduler<H extends object = HandlerMap> {
       },
     });
     late.engine = engine;
-    const scheduler = new Scheduler({ options, session, engine, executor, hub, waiters, values });
-    late.scheduler = scheduler;
-    return scheduler;
+    late.scheduler = new Scheduler({ options, session, engine, executor, hub, waiters, values });
+    return late.scheduler;
   }
 
   private constructor(wiring: Wiring) {

@@ -72,6 +72,12 @@ async function damaged(name: string, damage: Damage): Promise<string> {
 
 const removed: Damage = (db, { key }) => db.remove(key);
 
+/** A task that nothing has changed: of others the log may have a newer form. */
+const removedPending: Damage = (db) => {
+  const keys = [...db.getRange({})].map(({ key }) => Buffer.from(key));
+  return db.remove(keys[20] as Buffer);
+};
+
 /** Under a key that differs in one byte. */
 function forged(at: number): Damage {
   return (db, { key, value }) => {
@@ -103,7 +109,7 @@ describe('verify', () => {
   const cases: readonly [string, string, Damage, RegExp][] = [
     ['a count that is off', 'counts', changed(-1), /count \w+ of tenant/],
     ['a count that is gone', 'counts', removed, /count \w+ of tenant/],
-    ['a task that is gone', 'tasks', removed, /key leads to task|count/],
+    ['a task that is gone', 'tasks', removedPending, /key leads to task|count/],
     ['a task that is another', 'tasks', forged(15), /key/],
     ['a chunk of the due index that is gone', 'due', removed, /not in the due index/],
     ['a chunk of the due index that is there twice', 'due', forged(25), /bucket .* counts/],
