@@ -158,14 +158,13 @@ export class Scheduler<H extends object = HandlerMap> {
   }
 
   static async #open(options: ResolvedOptions, parts: OwnParts): Promise<Scheduler> {
-    const { executor } = parts;
     const values = new Values(options.maxPayloadBytes, options.payloadCodec);
     const { clock, retention } = options;
     const session = await options.store.open({ clock, retention });
     try {
       return await Scheduler.#wire(options, values, parts, session);
     } catch (error) {
-      await executor?.close();
+      await parts.executor?.close();
       await session.close();
       throw error;
     }
