@@ -68,7 +68,8 @@ export class WatchedStore implements Store {
 
   constructor(real: RealStore, observer: StoreObserver, wraps: SessionWraps) {
     this.#real = real;
-    this.capabilities = real.store.capabilities;
+    // Leases are renewed in writing only where others may have the store open.
+    this.capabilities = { ...real.store.capabilities, shared: true };
     this.#observer = observer;
     this.#wraps = wraps;
   }
