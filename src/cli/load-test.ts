@@ -44,8 +44,10 @@ export async function runLoadTest(
   options: LoadOptions,
   surroundings: Surroundings,
 ): Promise<LoadResult> {
+  // First of all: a trace that can't be read is no reason to warm up.
+  const load = await openWorkload(options);
   if (options.warmupMs > 0) await warmUp(options, surroundings);
-  return runOnce(options, surroundings);
+  return runOnce(options, load, surroundings);
 }
 
 /**
@@ -55,22 +57,25 @@ export async function runLoadTest(
 async function warmUp(options: LoadOptions, surroundings: Surroundings): Promise<void> {
   const { progress } = surroundings;
   progress.write(`warming up for ${options.warmupMs} ms, not counted\n`);
-  await runOnce(
-    {
-      ...options,
-      load: { kind: 'synthetic', ratePerSecond: WARMUP_RATE },
-      durationMs: options.warmupMs,
-      dueInMs: Math.min(options.warmupMs, 500),
-      pendingTasks: 0,
-      workMs: 0,
-      path: undefined,
-    },
-    { ...surroundings, progress: { isTTY: false, write: () => true } },
-  );
+  const warm: LoadOptions = {
+    ...options,
+    load: { kind: 'synthetic', ratePerSecond: WARMUP_RATE },
+    durationMs: options.warmupMs,
+    dueInMs: Math.min(options.warmupMs, 500),
+    pendingTasks: 0,
+    workMs: 0,
+    path: undefined,
+  };
+  const silent = { isTTY: false, write: () => true };
+  await runOnce(warm, await openWorkload(warm), { ...surroundings, progress: silent });
 }
 
-async function runOnce(options: LoadOptions, surroundings: Surroundings): Promise<LoadResult> {
-  const run = await prepare(options, surroundings);
+async function runOnce(
+  options: LoadOptions,
+  load: Workload,
+  surroundings: Surroundings,
+): Promise<LoadResult> {
+  const run = await prepare(options, load, surroundings);
   const { board, audit, creator, monitor } = run;
   let measured: Measured;
   try {
@@ -146,9 +151,8 @@ async function play(run: Run): Promise<Measured> {
 type Run = Awaited<ReturnType<typeof prepare>>;
 
 /** Everything that takes part in a run, none of it begun. */
-async function prepare(options: LoadOptions, surroundings: Surroundings) {
+async function prepare(options: LoadOptions, load: Workload, surroundings: Surroundings) {
   const clock = systemClock();
-  const load = await openWorkload(options);
   const stored = preloadWorkload({ ...options, tasks: options.pendingTasks });
   const board = Board.create({
     tasks: stored.tasksTotal + load.tasksTotal,
