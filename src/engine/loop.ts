@@ -188,6 +188,10 @@ export class Loop {
   }
 
   #decideAttempt(batch: Batch, active: ActiveTask, event: AttemptEvent): void {
+    if (active.draft === undefined) {
+      this.#parts.log.warn({ taskId: active.id }, 'an attempt of a task that is gone has reported');
+      return;
+    }
     try {
       batch.decide(active, event, this.#awayUntilOf(active));
       batch.attemptEvents.push({ taskId: active.id, event });
