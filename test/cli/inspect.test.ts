@@ -31,9 +31,11 @@ beforeAll(async () => {
 }, 60_000);
 
 afterAll(async () => {
-  const over = once(child, 'exit');
-  child.kill('SIGKILL');
-  await over;
+  if (child.exitCode === null && child.signalCode === null) {
+    const over = once(child, 'exit');
+    child.kill('SIGKILL');
+    await over;
+  }
   rmSync(root, { recursive: true, force: true });
 });
 

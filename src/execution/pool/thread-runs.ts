@@ -39,7 +39,7 @@ export class EnteredRun {
   isGivenUp = false;
   hasEnded = false;
   /** It told progress, which main must hear before its end. */
-  hasProgress = false;
+  hasTold = false;
 
   constructor(sent: SentRun, ctx: RunContext, enteredAtMs: number, sinceMs: number) {
     this.sent = sent;
@@ -176,7 +176,7 @@ export class ThreadRuns {
     }
     const atMs = systemClock().now();
     // Main may read an end from memory before it hears what was told: only when nothing was.
-    const isVoid = result === undefined && !entered.hasProgress;
+    const isVoid = result === undefined && !entered.hasTold;
     if (!this.#settle(entered, isVoid, atMs)) return;
     this.tell(TOLD.succeeded, entered.sent.facts.runId, enteredAtOf(entered), atMs, result);
     this.#enterQueued();
@@ -215,7 +215,7 @@ export class ThreadRuns {
     if (entered === undefined || entered.isGivenUp) {
       throw new LeaseLostError('heartbeat: the attempt has ended');
     }
-    entered.hasProgress = true;
+    entered.hasTold = true;
     this.tell(TOLD.progress, runId, progress);
   }
 

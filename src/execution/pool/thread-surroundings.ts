@@ -120,7 +120,10 @@ export class ThreadSurroundings implements Surroundings {
 
   #logger(bindings: object): Logger {
     const at = (level: string) => (fields: object | string, message?: string) => {
-      const runId = this.#options.runs.current?.sent.facts.runId ?? 0;
+      const { current } = this.#options.runs;
+      // Its end is not read from memory before this is heard.
+      if (current !== undefined) current.hasTold = true;
+      const runId = current?.sent.facts.runId ?? 0;
       this.#options.runs.tell(TOLD.log, runId, level, this.#logged(bindings, fields, message));
     };
     return {
