@@ -94,7 +94,7 @@ describe('tickwheel inspect, while a scheduler runs', () => {
     expect(stdout).toMatch(/#2 +failed .* broken/);
   });
 
-  it('verifies', async () => {
+  it('verifies', { timeout: 120_000 }, async () => {
     const { code, stdout } = await inspect('verify');
     expect(stdout).toContain('all agrees');
     expect(code).toBe(0);
