@@ -84,7 +84,7 @@ export function nextTimes(schedule: Schedule, options: NextTimesOptions = {}): D
 
 /**
  * Recounts every counter of an LMDB store and compares every index with the records, both ways; it changes nothing, and
- * a scheduler may have the store open meanwhile. Reads all of it: some 10 µs a task.
+ * a scheduler may have the store open meanwhile. Reads all of it.
  * @throws StoreCorruptError, StoreVersionError, StoreUnavailableError when there is no store
  */
 export async function verifyStore({ path }: { readonly path: string }): Promise<Verification> {

@@ -1,7 +1,28 @@
 /** Composition: which store, which executor, start and stop order; and the calls of the public API. */
+import {
+  CURSOR,
+  DEAD_LETTERS,
+  EVENT_TYPES,
+  filterOf,
+  ID_MAX,
+  LIST,
+  ON,
+  PAGING,
+  type Page,
+  type PageOptions,
+  pageOf,
+  pageWith,
+  REF,
+  reasonOf,
+  SHUTDOWN,
+  STATUSES,
+  scopeOf,
+  signalOf,
+  VERSION,
+  WAIT,
+} from './call-arguments.js';
 import { functionOf, integerOf, oneOf, optionsOf, refuse, textOf } from './check.js';
 import {
-  InvalidArgumentError,
   OccurrenceNotFoundError,
   SchedulerStateError,
   StoreUnavailableError,
@@ -52,19 +73,8 @@ import type { NameOf, PayloadOf, ScheduleArguments, ScheduleItem, TaskRef } from
 import { Values } from './values.js';
 import { Waiters } from './waiters.js';
 
+export type { Page, PageOptions };
 export type SchedulerState = 'open' | 'running' | 'draining' | 'closed';
-
-/** A page of a list; `cursor` is there when there may be more. */
-export interface Page<T> {
-  readonly items: readonly T[];
-  readonly cursor?: string;
-}
-
-export interface PageOptions {
-  /** 1 to 1000; default 100. */
-  limit?: number;
-  cursor?: string;
-}
 
 export interface ListOptions extends PageOptions {
   tenant?: string;
@@ -78,34 +88,6 @@ export interface ShutdownOptions {
   /** For how long; default `shutdownTimeout`. */
   timeout?: Duration;
 }
-
-const PAGE = { default: 100, max: 1000 };
-const STATUSES: readonly TaskStatus[] = [
-  'scheduled',
-  'running',
-  'retrying',
-  'paused',
-  'succeeded',
-  'failed',
-  'cancelled',
-];
-const EVENT_TYPES: readonly (EventType | '*')[] = [
-  'scheduled',
-  'started',
-  'progress',
-  'succeeded',
-  'retrying',
-  'deadLettered',
-  'quarantined',
-  'cancelled',
-  'skipped',
-  'missed',
-  'leaseExpired',
-  'paused',
-  'resumed',
-  'repaired',
-  '*',
-];
 
 interface Wiring {
   readonly options: ResolvedOptions;
@@ -687,17 +669,6 @@ export class Scheduler<H extends object = HandlerMap> {
   }
 }
 
-const ID_MAX = 128;
-const SHUTDOWN = new Set(['drain', 'timeout'] as const);
-const WAIT = new Set(['timeout', 'signal'] as const);
-const PAGING = new Set(['limit', 'cursor'] as const);
-const LIST = new Set(['limit', 'cursor', 'tenant', 'status', 'handler'] as const);
-const DEAD_LETTERS = new Set(['limit', 'cursor', 'tenant', 'handler'] as const);
-const ON = new Set(['signal'] as const);
-const VERSION = new Set(['version'] as const);
-const REASON = new Set(['reason'] as const);
-const REF = new Set(['idempotencyKey', 'tenant'] as const);
-
 async function executorOf(options: ResolvedOptions): Promise<Executor | undefined> {
   const { handlers, threads, concurrency } = options;
   if (handlers === undefined) return undefined;
@@ -742,58 +713,4 @@ function isConflict(outcome: Outcome): boolean {
     outcome.kind === 'failed' &&
     (outcome.error as { code?: unknown }).code === 'TICKWHEEL_VERSION_CONFLICT'
   );
-}
-
-function scopeOf(target: unknown): Scope | undefined {
-  if (typeof target !== 'object' || target === null || 'idempotencyKey' in target) return undefined;
-  const { tenant, handler } = target as { tenant?: unknown; handler?: unknown };
-  if ((tenant === undefined) === (handler === undefined) || Object.keys(target).length !== 1) {
-    throw new InvalidArgumentError(
-      `the target has ${Object.keys(target).join(', ') || 'nothing'}; ` +
-        'allowed: a task id, { idempotencyKey, tenant? }, { tenant } or { handler }',
-    );
-  }
-  return tenant === undefined
-    ? { handler: textOf(handler, 'handler', 256) }
-    : { tenant: textOf(tenant, 'tenant', 256) };
-}
-
-function signalOf(value: unknown): AbortSignal | undefined {
-  if (value !== undefined && !(value instanceof AbortSignal)) {
-    refuse('signal', value, 'an AbortSignal');
-  }
-  return value;
-}
-
-function reasonOf(options: unknown): string | undefined {
-  const { reason } = optionsOf(options, 'options', REASON);
-  return reason === undefined ? undefined : textOf(reason, 'reason', 1024);
-}
-
-/** Cursors begin with the list they are of, so that one of another list is refused. */
-const CURSOR = { tasks: 't:', occurrences: 'o:', deadLetters: 'd:' };
-
-function pageOf(
-  given: { limit?: unknown; cursor?: unknown },
-  prefix: string,
-): { limit: number; cursor?: string } {
-  const limit = integerOf(given.limit ?? PAGE.default, 'limit', 1, PAGE.max);
-  if (given.cursor === undefined) return { limit };
-  const cursor = textOf(given.cursor, 'cursor', 256);
-  if (!cursor.startsWith(prefix)) refuse('cursor', cursor, 'what a page of this same list held');
-  return { limit, cursor: cursor.slice(prefix.length) };
-}
-
-function filterOf(given: { tenant?: unknown; handler?: unknown }): {
-  tenant?: string;
-  handler?: string;
-} {
-  return {
-    ...(given.tenant === undefined ? {} : { tenant: textOf(given.tenant, 'tenant', 256) }),
-    ...(given.handler === undefined ? {} : { handler: textOf(given.handler, 'handler', 256) }),
-  };
-}
-
-function pageWith<T>(items: T[], prefix: string, cursor: string | undefined): Page<T> {
-  return cursor === undefined ? { items } : { items, cursor: prefix + cursor };
 }
