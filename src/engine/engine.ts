@@ -127,7 +127,12 @@ export class Engine implements ClockParticipant {
         openTasks,
       ),
       scopes,
-      pruning: new Pruning(session, options.retention),
+      pruning: new Pruning({
+        session,
+        retention: options.retention,
+        wake: () => this.#loop.wake(),
+        fail: (error) => this.#fail(error),
+      }),
       ready,
       hub: options.hub,
       latestVersion: (handler) => executor?.handlers.get(handler)?.at(-1),

@@ -68,7 +68,7 @@ export class Loop {
 
   /** True while a turn is under way or about to be, or something committed has not been told. */
   get busy(): boolean {
-    return this.#turning || this.#apply.unsettled > 0;
+    return this.#turning || this.#apply.unsettled > 0 || this.#parts.pruning.busy;
   }
 
   /** Nominal times before now passed without us: the scheduler has just begun. */
@@ -103,7 +103,7 @@ export class Loop {
 
   /** The paragraph: read the clock, take what happened and what is due, decide, commit, apply, dispatch. */
   async #turn(): Promise<void> {
-    const { clock, dispatch, pruning, loader } = this.#parts;
+    const { clock, dispatch, pruning, loader, draining } = this.#parts;
     const nowMs = await this.#readClock();
     const batch = new Batch(this.#facts(nowMs), clock.monotonic());
     dispatch?.noticeAway(batch.monotonicMs);
@@ -119,7 +119,7 @@ export class Loop {
     this.#apply.applyTo(batch);
     this.#apply.settleWhenDurable(batch, commit);
     dispatch?.start(nowMs, batch.monotonicMs);
-    await pruning.prune(nowMs);
+    if (!draining) pruning.prune(nowMs);
     if (this.#executes()) await loader?.load(nowMs);
     await this.reconcile.step(nowMs, batch.monotonicMs);
     this.#inHand = [];

@@ -1,30 +1,68 @@
-/** Retention: asks the store to forget what has been kept long enough, a bounded step at a time. */
+/**
+ * Retention: asks the store to forget what has been kept long enough, a bounded step at a time. Steps run beside the
+ * loop's turns, for nobody waits for what they do.
+ */
+import { StoreFullError } from '../core/errors.js';
 import type { Retention, StoreSession } from '../store/store.js';
 
-/** Records removed in one turn at most. */
+/** Records removed in one step at most. */
 const STEP_MAX = 500;
+/** After a step that could remove nothing: a key still holds, or the store has no space. */
+const RETRY_MS = 1000;
+
+export interface PruningParts {
+  readonly session: StoreSession;
+  readonly retention: Retention;
+  /** A step is done, and `nextAtMs` may have come nearer. */
+  wake(): void;
+  fail(error: unknown): void;
+}
 
 export class Pruning {
-  readonly #session: StoreSession;
+  readonly #parts: PruningParts;
   readonly #shortestMs: number;
-  /** Wall clock time of the next step; Infinity while nothing has ended. */
-  nextAtMs = Number.POSITIVE_INFINITY;
+  /** A step is under way. */
+  #stepping: Promise<void> | undefined;
+  #nextAtMs = Number.POSITIVE_INFINITY;
 
-  constructor(session: StoreSession, retention: Retention) {
-    this.#session = session;
-    this.#shortestMs = Math.min(retention.succeededMs, retention.failedMs);
+  constructor(parts: PruningParts) {
+    this.#parts = parts;
+    this.#shortestMs = Math.min(parts.retention.succeededMs, parts.retention.failedMs);
+  }
+
+  get busy(): boolean {
+    return this.#stepping !== undefined;
+  }
+
+  /** Wall clock time of the next step; Infinity while there is nothing to do, or a step is under way. */
+  get nextAtMs(): number {
+    return this.busy ? Number.POSITIVE_INFINITY : this.#nextAtMs;
   }
 
   /** Something ended: there will be something to forget. */
   noteEnd(nowMs: number): void {
-    this.nextAtMs = Math.min(this.nextAtMs, nowMs + this.#shortestMs);
+    this.#nextAtMs = Math.min(this.#nextAtMs, nowMs + this.#shortestMs);
   }
 
-  async prune(nowMs: number): Promise<void> {
+  /** Begins a step when its time has come. */
+  prune(nowMs: number): void {
     if (nowMs < this.nextAtMs) return;
-    const { removed, nextAtMs } = await this.#session.prune(nowMs, STEP_MAX);
-    this.nextAtMs = nextAtMs ?? Number.POSITIVE_INFINITY;
-    // What could not be removed yet (a key still holds) must not make the loop spin.
-    if (removed === 0) this.nextAtMs = Math.max(this.nextAtMs, nowMs + 1000);
+    this.#nextAtMs = Number.POSITIVE_INFINITY;
+    this.#stepping = this.#step(nowMs);
+  }
+
+  async #step(nowMs: number): Promise<void> {
+    try {
+      const { removed, nextAtMs } = await this.#parts.session.prune(nowMs, STEP_MAX);
+      // What could not be removed yet must not make the loop spin.
+      const soonestMs = removed === 0 ? nowMs + RETRY_MS : Number.NEGATIVE_INFINITY;
+      const nextMs = Math.max(nextAtMs ?? Number.POSITIVE_INFINITY, soonestMs);
+      this.#nextAtMs = Math.min(this.#nextAtMs, nextMs);
+    } catch (error) {
+      if (error instanceof StoreFullError) this.#nextAtMs = nowMs + RETRY_MS;
+      else this.#parts.fail(error);
+    }
+    this.#stepping = undefined;
+    this.#parts.wake();
   }
 }

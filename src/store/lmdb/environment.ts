@@ -74,6 +74,8 @@ interface Root {
   readonly committed: PromiseLike<unknown>;
   close(): Promise<void>;
   resetReadTxn(): void;
+  /** The native environment: see hearVisible. */
+  readonly env?: { startWriting?(address: number, told: (status: number) => unknown): void };
   getStats(): { root?: { lastPageNumber?: number }; lastPageNumber?: number; pageSize?: number };
 }
 
@@ -96,6 +98,9 @@ const NAMES = [
 ] as const;
 
 export type DbName = (typeof NAMES)[number];
+
+/** What lmdb-js's writer tells the thread that waits for it: readers see the transaction, it is not flushed yet. */
+const IS_VISIBLE = 1;
 
 /** Address space, not memory or disk: reserved once, since moving a map stops everything that reads it. */
 const MAP_BYTES = 2 ** 40;
@@ -206,6 +211,26 @@ export class Environment {
   /** The number of the newest commit; 0: there was none. */
   newestCommit(): number {
     return this.#chain.getEntry(this.#chainKey)?.version ?? 0;
+  }
+
+  /**
+   * Calls back when a transaction was made visible, before it is flushed; `newestCommit` after `renew` says up to which
+   * one. The promises of lmdb-js 3.5 come only with the flush, though its writer's thread tells this one at once: so
+   * what it tells is heard on the way. False: this lmdb-js has no such place, `visible` of `commit` is all there is.
+   */
+  hearVisible(listener: () => void): boolean {
+    const { env } = this.#root;
+    const original = env?.startWriting;
+    if (env === undefined || original === undefined) return false;
+    const startWriting = (address: number, told: (status: number) => unknown): void => {
+      original.call(env, address, (status) => {
+        const answer = told(status);
+        if (status === IS_VISIBLE) listener();
+        return answer;
+      });
+    };
+    Object.defineProperty(env, 'startWriting', { value: startWriting });
+    return true;
   }
 
   /**

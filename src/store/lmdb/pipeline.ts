@@ -39,6 +39,13 @@ export interface PipelineParts {
 /** Changes beside callers' units; to be decided when all that was committed before is visible. */
 export type Operation = (context: CommitContext) => void;
 
+/** A commit that was handed over. */
+interface Unseen {
+  readonly number: number;
+  /** Once: it is visible. */
+  seen(): void;
+}
+
 interface Step {
   readonly units: readonly Unit[];
   readonly operation: Operation | undefined;
@@ -68,6 +75,8 @@ export class Pipeline {
   #failing: Error | undefined;
   /** Why they fail, asked of lmdb-js. */
   #cause: Promise<unknown> | undefined;
+  /** Handed over and not yet visible, in order. */
+  readonly #unseen: Unseen[] = [];
   #lastVisible: Promise<unknown> = Promise.resolve();
   #lastDurable: Promise<unknown> = Promise.resolve();
   #whenIdle: (() => void)[] = [];
@@ -81,6 +90,7 @@ export class Pipeline {
     this.#chainByte = chainByte;
     this.#number = parts.env.newestCommit();
     this.#visible = this.#number;
+    parts.env.hearVisible(() => this.#look());
     this.#rest();
   }
 
@@ -189,13 +199,32 @@ export class Pipeline {
     this.#lastDurable = step.durable.promise;
     step.visible.promise.catch(() => {});
     step.durable.promise.catch(() => {});
+    const unseen: Unseen = {
+      number,
+      seen: () => {
+        over();
+        this.#written(step, number, refusals);
+      },
+    };
+    this.#unseen.push(unseen);
     const over = (): void => {
+      const at = this.#unseen.indexOf(unseen);
+      if (at >= 0) this.#unseen.splice(at, 1);
       this.#writing -= 1;
       this.#putsWriting -= puts;
       writer.giveBack(arenas);
     };
+    const flushFailed = (error: unknown): void => {
+      this.#fail(unavailable(error));
+      this.#settle(step, this.#failure ?? unavailable(error));
+    };
     // Until the cause is known it counts as on its way, so that nothing is decided over what it left in memory.
     const refused = (error: unknown): void => {
+      if (this.#visible >= number) {
+        // Readers saw it already, so it was its flush that failed.
+        flushFailed(error);
+        return;
+      }
       this.#cause ??= this.#causeOf(error);
       void this.#cause.then((cause) => {
         over();
@@ -204,23 +233,27 @@ export class Pipeline {
     };
     moments.visible.then(
       (isWritten) => {
-        if (isWritten && this.#cause === undefined) {
-          over();
-          this.#written(step, number, refusals);
-        } else refused(new Error('a commit before it failed'));
+        if (this.#visible >= number) return;
+        if (isWritten && this.#cause === undefined) unseen.seen();
+        else refused(new Error('a commit before it failed'));
       },
       (error) => refused(error),
     );
-    const flushFailed = (error: unknown): void => {
-      this.#fail(unavailable(error));
-      this.#settle(step, this.#failure ?? unavailable(error));
-    };
     moments.flushed.catch(() => {});
     // A flush that ends before its commit was told would be out of order; one of a refused commit tells nothing.
     step.visible.promise.then(
       () => moments.flushed.then(() => this.#flushed(step), flushFailed),
       () => {},
     );
+  }
+
+  /** A transaction was made visible, before its flush: those of its commits that wait are told now. */
+  #look(): void {
+    if (this.#unseen.length === 0 || this.#cause !== undefined) return;
+    const { env } = this.#parts;
+    env.renew();
+    const newest = env.newestCommit();
+    while (this.#unseen.length > 0 && this.#unseen[0].number <= newest) this.#unseen[0].seen();
   }
 
   #written(step: Step, number: number, refusals: readonly Refusal[]): void {

@@ -9,11 +9,11 @@ import type { CommitContext } from './due/commit-context.js';
 import type { KeyHolders } from './key-holders.js';
 import type { Records } from './records.js';
 import {
+  CLASSES,
   type EndChunk,
   type EndHint,
   type Ends,
   FAILED,
-  nameOf,
   SUCCEEDED,
   UNTIL,
 } from './retention.js';
@@ -66,9 +66,9 @@ export class Pruner {
       looksLeft: removedMax * 2 + 16,
       nextAtMs: Number.POSITIVE_INFINITY,
     };
-    const done = new Set<string>();
+    const heads = this.#heads();
     for (;;) {
-      const chunk = this.#ends.first(done);
+      const chunk = earliestOf(heads);
       const isDue = chunk !== undefined && chunk.dueAt <= nowMs;
       if (!isDue || round.removed >= removedMax || round.looksLeft <= 0) {
         const nextAtMs = Math.min(round.nextAtMs, chunk?.dueAt ?? Number.POSITIVE_INFINITY);
@@ -77,20 +77,25 @@ export class Pruner {
           nextAtMs: nextAtMs === Number.POSITIVE_INFINITY ? undefined : nextAtMs,
         };
       }
-      done.add(nameOf(chunk.key));
       this.#pruneChunk(chunk, round);
+      heads[chunk.class] = this.#ends.first(chunk.class, chunk);
     }
   }
 
-  /** True when there is nothing to do before `nextAtMs`; then no commit is needed. */
+  /** When the first is due; until then no commit is needed. */
   peek(): number | undefined {
-    return this.#ends.first(new Set())?.dueAt;
+    return earliestOf(this.#heads())?.dueAt;
+  }
+
+  #heads(): (EndChunk | undefined)[] {
+    return CLASSES.map((of) => this.#ends.first(of));
   }
 
   #pruneChunk(chunk: EndChunk, round: Round): void {
     const keptMs = this.#ends.keptMs(chunk.class);
     const left: EndHint[] = [];
-    for (const hint of chunk.hints) {
+    const hints = this.#ends.hintsOf(chunk);
+    for (const hint of hints) {
       const dueAt = hint.at + keptMs;
       const stops = round.removed >= round.removedMax || round.looksLeft-- <= 0;
       if (stops || dueAt > round.nowMs || !this.#pruneHint(hint, round)) {
@@ -98,7 +103,7 @@ export class Pruner {
         round.nextAtMs = Math.min(round.nextAtMs, dueAt);
       }
     }
-    this.#ends.rewrite(chunk, left, this.#writer);
+    if (left.length < hints.length) this.#ends.rewrite(chunk, left, this.#writer);
   }
 
   /** False: not all of it could be removed. */
@@ -152,4 +157,12 @@ export class Pruner {
     round.removed += 1;
     return true;
   }
+}
+
+function earliestOf(chunks: readonly (EndChunk | undefined)[]): EndChunk | undefined {
+  let first: EndChunk | undefined;
+  for (const chunk of chunks) {
+    if (chunk !== undefined && (first === undefined || chunk.dueAt < first.dueAt)) first = chunk;
+  }
+  return first;
 }

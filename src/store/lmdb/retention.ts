@@ -1,22 +1,25 @@
 /**
  * What has ended, by when: hints for retention, many to a value. A hint is judged by the record as it stands when its
- * time has come, so one that came to nothing does no harm.
+ * time has come, so one that came to nothing does no harm. The key says when the first of a value is due, so that what is
+ * not due is never read.
  *
- *   key    class u8 · minute i64 · commit u64
+ *   key    class u8 · earliest time i64 · commit u64
  *   value  (time f64 · id 16 · serial varint, 0: the task) …
+ *
+ * A value's times are of one minute, and a commit has one value a class and minute.
  *
  * Classes: what is kept for as long as successes, as failures, and until a time of its own (while an idempotency key holds).
  * The first two hold the time of the end, so another retention than before takes effect at once.
  */
 import { Reader, type Writer } from './bytes.js';
 import type { Db } from './environment.js';
-import { ID_BYTES, idText, Key, readI64, readId } from './keys.js';
+import { ID_BYTES, idText, Key, readI64, readId, readU64 } from './keys.js';
 
 export type EndClass = 0 | 1 | 2;
 export const SUCCEEDED = 0;
 export const FAILED = 1;
 export const UNTIL = 2;
-const CLASSES: readonly EndClass[] = [SUCCEEDED, FAILED, UNTIL];
+export const CLASSES: readonly EndClass[] = [SUCCEEDED, FAILED, UNTIL];
 
 export interface EndHint {
   readonly at: number;
@@ -28,15 +31,14 @@ export interface EndHint {
 export interface EndChunk {
   readonly key: Uint8Array;
   readonly class: EndClass;
-  /** When the first of it is due. */
+  /** When the first of it is due, or less than a millisecond before. */
   readonly dueAt: number;
-  readonly hints: readonly EndHint[];
 }
 
 const MINUTE_MS = 60_000;
+/** Of the commit in a key. */
+const COMMIT_AT = 9;
 const HINT_MAX = 8 + ID_BYTES + 8;
-/** Chunks of the first minute that are looked at for the earliest. */
-const LOOKS_MAX = 64;
 const id = new Uint8Array(ID_BYTES);
 
 export class Ends {
@@ -84,28 +86,29 @@ export class Ends {
 
   finish(commit: number, writer: Writer): void {
     for (const [bucket, hints] of this.#noted) {
-      const of = ((bucket % CLASSES.length) + CLASSES.length) % CLASSES.length;
-      const minute = Math.floor(bucket / CLASSES.length);
-      this.#write(this.#key.clear().byte(of).i64(minute).u64(commit), hints, writer);
+      const of = (((bucket % CLASSES.length) + CLASSES.length) % CLASSES.length) as EndClass;
+      this.#write(of, commit, hints, writer);
     }
     this.#noted.clear();
   }
 
-  /** Puts what is left of a chunk back in its place, or removes it. */
+  /** Puts what is left of a chunk back, or removes it. */
   rewrite(chunk: EndChunk, left: readonly EndHint[], writer: Writer): void {
-    const key = this.#key.clear().raw(chunk.key);
-    if (left.length === 0) this.#db.remove(key);
-    else this.#write(key, left, writer);
+    this.#db.remove(this.#key.clear().raw(chunk.key));
+    if (left.length > 0) this.#write(chunk.class, readU64(chunk.key, COMMIT_AT), left, writer);
   }
 
-  #write(key: Key, hints: readonly EndHint[], writer: Writer): void {
+  #write(of: EndClass, commit: number, hints: readonly EndHint[], writer: Writer): void {
+    let earliest = Number.POSITIVE_INFINITY;
     writer.begin(hints.length * HINT_MAX);
     for (const { at, taskId, serial } of hints) {
+      earliest = Math.min(earliest, at);
       writer.number(at);
       readId(taskId, id, 0);
       writer.raw(id, ID_BYTES);
       writer.varint(serial);
     }
+    const key = this.#key.clear().byte(of).i64(Math.floor(earliest)).u64(commit);
     this.#db.put(key, writer.end());
   }
 
@@ -113,46 +116,25 @@ export class Ends {
   inMinuteOf(of: EndClass, at: number): EndHint[] {
     if (!Number.isFinite(at)) return [];
     const minute = Math.floor(at / MINUTE_MS);
-    const start = new Key().byte(of).i64(minute);
-    const end = new Key().byte(of).i64(minute + 1);
+    const start = new Key().byte(of).i64(minute * MINUTE_MS);
+    const end = new Key().byte(of).i64((minute + 1) * MINUTE_MS);
     const found: EndHint[] = [];
     for (const { value } of this.#db.getRange({ start, end })) found.push(...Ends.read(value));
     return found;
   }
 
-  /** The chunks that come first, and the earliest time of them all; of visible commits. */
-  first(except: ReadonlySet<string>): EndChunk | undefined {
-    let first: EndChunk | undefined;
-    for (const of of CLASSES) {
-      const chunk = this.#firstOf(of, except);
-      if (chunk !== undefined && (first === undefined || chunk.dueAt < first.dueAt)) first = chunk;
-    }
-    return first;
-  }
-
-  #firstOf(of: EndClass, except: ReadonlySet<string>): EndChunk | undefined {
-    const start = new Key().byte(of);
+  /** The chunk of a class that is due first, or the first after another; of visible commits. Reads one key. */
+  first(of: EndClass, after?: EndChunk): EndChunk | undefined {
     const end = new Key().byte(of + 1);
-    let first: EndChunk | undefined;
-    let minute: number | undefined;
-    let looks = LOOKS_MAX + except.size;
-    for (const { key, value } of this.#db.getRange({ start, end })) {
-      minute ??= readI64(key, 1);
-      if (readI64(key, 1) !== minute || looks-- === 0) break;
-      if (except.has(nameOf(key))) {
-        minute = undefined;
-        continue;
-      }
-      const hints = Ends.read(value);
-      let earliest = Number.POSITIVE_INFINITY;
-      for (const { at } of hints) earliest = Math.min(earliest, at);
-      const dueAt = earliest + this.#keptMs[of];
-      if (first === undefined || dueAt < first.dueAt) first = { key, class: of, dueAt, hints };
+    const start = after === undefined ? new Key().byte(of) : new Key().raw(after.key).byte(0);
+    for (const key of this.#db.getKeys({ start, end, limit: 1 })) {
+      return { key, class: of, dueAt: readI64(key, 1) + this.#keptMs[of] };
     }
-    return first;
+    return undefined;
   }
-}
 
-export function nameOf(key: Uint8Array): string {
-  return Buffer.from(key).toString('latin1');
+  hintsOf({ key }: EndChunk): EndHint[] {
+    const value = this.#db.getBinaryFast(this.#key.clear().raw(key));
+    return value === undefined ? [] : Ends.read(value);
+  }
 }
