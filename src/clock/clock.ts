@@ -14,6 +14,11 @@ export interface Clock {
   arm(at: WakeAt, fire: () => void): Disarm;
   /** Resolves after `ms` of monotonic time; rejects with `signal.reason` when aborted. */
   sleep(duration: number | string, options?: { signal?: AbortSignal }): Promise<void>;
+  /**
+   * Of a clock of real time: resolves when a loop whose last turn began at `lastMs` (monotonic) should have its next, which
+   * on a busy thread is a few milliseconds later, so that work gathers. Without it turns follow as soon as they can.
+   */
+  pace?(lastMs: number): Promise<void>;
   /** A clock that is driven by hand asks its participants whether they are at rest before it moves on. */
   attach?(participant: ClockParticipant): Disarm;
 }

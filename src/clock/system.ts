@@ -1,6 +1,7 @@
 import { AbortedError } from '../core/errors.js';
 import { parseDurationMs } from '../core/units.js';
 import type { Clock, Disarm, WakeAt } from './clock.js';
+import { pace } from './pace.js';
 
 /**
  * The longest time that is slept at once. A timer counts monotonic time, so a wall clock that was set
@@ -19,6 +20,7 @@ const SYSTEM: Clock = {
   monotonic: () => performance.now(),
   arm,
   sleep,
+  pace,
 };
 
 function arm(at: WakeAt, fire: () => void): Disarm {

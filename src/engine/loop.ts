@@ -48,6 +48,8 @@ export class Loop {
   #turning = false;
   #closed = false;
   #disarm: (() => void) | undefined;
+  /** Monotonic time at which the last turn began. */
+  #beganMs = Number.NEGATIVE_INFINITY;
   #lastNowMs: number;
   /** Wall clock time up to which nominal times passed while this loop was not there to run them. */
   #awayUntilMs: number;
@@ -86,9 +88,11 @@ export class Loop {
   }
 
   async #run(): Promise<void> {
+    const { clock } = this.#parts;
     try {
       do {
-        await nextTurn();
+        await (clock.pace?.(this.#beganMs) ?? nextTurn());
+        this.#beganMs = clock.monotonic();
         await this.#turn();
       } while (this.#hasMoreWork() && this.#parts.failure === undefined);
     } catch (error) {
