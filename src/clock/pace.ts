@@ -9,8 +9,8 @@ import { nextTurn } from './turn.js';
 /** Between the beginnings of two turns, at most. */
 const GAP_MAX_MS = 5;
 /** Up to this share of its time busy, a thread gathers nothing; from the other share on, for as long as it may. */
-const EASY = 0.3;
-const BUSY = 0.6;
+const EASY = 0.5;
+const BUSY = 0.85;
 /** Over which the share is taken. */
 const WINDOW_MS = 50;
 /** A timer is a millisecond at least; less is not worth one. */

@@ -62,6 +62,8 @@ export class Backlog {
   #roots = new Uint32Array(64);
   #counts = new Uint32Array(64);
   #stale = new Uint32Array(64);
+  /** The entry that was pushed last, while it is there. */
+  #last = new Uint32Array(64);
   /** Lanes with entries are linked in a ring. */
   #after = new Uint32Array(64);
   #before = new Uint32Array(64);
@@ -89,7 +91,7 @@ export class Backlog {
 
   /** Bytes of all arrays. */
   get bytes(): number {
-    return this.#words.length * CHUNK * WORDS * 4 + this.#roots.length * 5 * 4;
+    return this.#words.length * CHUNK * WORDS * 4 + this.#roots.length * 6 * 4;
   }
 
   /** Enters the occurrence in that slot; `stamp` is its slot's present one. O(log n). */
@@ -159,9 +161,24 @@ export class Backlog {
   // -------------------------------------------------------------------------------------------
 
   #add(lane: number, node: number): void {
+    const last = this.#last[lane];
+    this.#last[lane] = node;
+    if (last !== 0 && this.#isBefore(last, node) && this.#extend(last, node)) return;
     const swept = this.#sweeps.get(lane);
     if (swept === undefined) this.#roots[lane] = this.#merge(this.#roots[lane], node);
     else this.#sweeps.set(lane, this.#merge(swept, node));
+  }
+
+  /**
+   * Hangs the node below a leaf that comes before it: then a crowd that comes in order is a chain, and a push costs no
+   * path through the tree. A left child alone leaves ranks as they are. False: it is no leaf.
+   */
+  #extend(leaf: number, node: number): boolean {
+    const words = this.#words[leaf >>> CHUNK_BITS];
+    const at = (leaf & IN_CHUNK) * WORDS;
+    if (words[at + LEFT] !== 0) return false;
+    words[at + LEFT] = node;
+    return true;
   }
 
   #takeFirst(lane: number): number {
@@ -211,6 +228,7 @@ export class Backlog {
   #forget(lane: number, node: number, isStale: boolean): void {
     this.#leaf(node);
     this.#release(node);
+    if (this.#last[lane] === node) this.#last[lane] = 0;
     if (isStale && this.#stale[lane] > 0) this.#stale[lane]--;
     else this.#size--;
     if (--this.#counts[lane] > 0) return;
@@ -248,6 +266,7 @@ export class Backlog {
     this.#roots = grown(this.#roots);
     this.#counts = grown(this.#counts);
     this.#stale = grown(this.#stale);
+    this.#last = grown(this.#last);
     this.#after = grown(this.#after);
     this.#before = grown(this.#before);
   }

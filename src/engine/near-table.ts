@@ -65,6 +65,10 @@ export class NearTable {
   readonly #usedIn: number[] = [];
   readonly #heads: Uint32Array[] = [new Uint32Array(CHUNK)];
   readonly #key = new OccurrenceKey();
+  /** Of the key. */
+  #hash = 0;
+  /** What the last `find` did not find, whose key is at hand. */
+  #missed: string | undefined;
   /**
    * A power of two; buckets from `#buckets` − `#base` on to `#base` are still to be split in this
    * round.
@@ -90,11 +94,22 @@ export class NearTable {
    * O(1).
    */
   put(occurrenceId: string, fields: NearFields): number {
-    const parsed = this.#key.parse(occurrenceId);
-    assert(parsed, `'${occurrenceId}' is no occurrence's id`);
-    const hash = this.#key.hash();
-    let slot = this.#findKey(hash);
-    if (slot < 0) slot = this.#insertKey(hash);
+    const slot = this.find(occurrenceId);
+    if (slot < 0) return this.insertMissed(occurrenceId, fields);
+    this.#setFields(slot, fields);
+    return slot;
+  }
+
+  /** Enters the occurrence that the last `find` did not find; its slot. O(1). */
+  insertMissed(occurrenceId: string, fields: NearFields): number {
+    assert(this.#missed === occurrenceId, `'${occurrenceId}' is no occurrence's id, or is here`);
+    this.#missed = undefined;
+    const slot = this.#insertKey(this.#hash);
+    this.#setFields(slot, fields);
+    return slot;
+  }
+
+  #setFields(slot: number, fields: NearFields): void {
     const words = this.#words[slot >>> CHUNK_BITS];
     const numbers = this.#numbers[slot >>> CHUNK_BITS];
     const at = (slot & IN_CHUNK) * WORDS;
@@ -108,12 +123,16 @@ export class NearTable {
       USED;
     numbers[to + DUE] = fields.dueAt;
     numbers[to + HANDLE] = fields.handle;
-    return slot;
   }
 
   /** The occurrence's slot; −1 when it is not here, or when the text is no id. O(1). */
   find(occurrenceId: string): number {
-    return this.#key.parse(occurrenceId) ? this.#findKey(this.#key.hash()) : -1;
+    this.#missed = undefined;
+    if (!this.#key.parse(occurrenceId)) return -1;
+    this.#hash = this.#key.hash();
+    const slot = this.#findKey(this.#hash);
+    if (slot < 0) this.#missed = occurrenceId;
+    return slot;
   }
 
   /** Frees the slot; its stamp grows. O(1). */

@@ -51,7 +51,7 @@ const STUCK_RETRY_MS = 30_000;
 
 /** Expiries that one call of the wheel gives at most, and such calls a take. */
 const EXPIRIES_A_CALL = 4096;
-const DRAINS_A_TAKE = 4;
+const DRAINS_A_TAKE = 16;
 
 /** Where a slot of the near table stands. */
 const IN_WHEEL = 1;
@@ -150,13 +150,15 @@ export class Timing {
       this.#drop(known);
     }
     const lane = lanes.intern(timed.tenant, timed.handler, timed.handlerVersion);
-    const slot = near.put(timed.occurrenceId, {
+    const fields = {
       dueAt: timed.dueAt,
       handle: 0,
       lane,
       priority: timed.priority,
       flags: IN_WHEEL,
-    });
+    };
+    const id = timed.occurrenceId;
+    const slot = known < 0 ? near.insertMissed(id, fields) : near.put(id, fields);
     near.setHandle(slot, this.#wheel.insert(tickOf(timed.dueAt), slot));
     this.#placedSinceTake = true;
   }
