@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { byteArena } from '../../src/store/lmdb/bytes.js';
+import { Writer } from '../../src/store/lmdb/bytes.js';
 import { Environment } from '../../src/store/lmdb/environment.js';
 
 const path = mkdtempSync(join(tmpdir(), 'tickwheel-'));
@@ -17,7 +17,10 @@ describe('what lmdb-js tells of a transaction', () => {
       newest = env.newestCommit();
     });
     expect(hears, 'this version of lmdb-js has the place where it is heard').toBe(true);
-    const byte = byteArena();
+    const writer = new Writer();
+    writer.begin(1);
+    writer.byte(1);
+    const byte = writer.end();
     let early = 0;
     // Where a flush takes no time, both may come at once.
     for (let number = 1; number <= 50; number++) {
