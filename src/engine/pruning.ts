@@ -6,7 +6,9 @@ import { StoreFullError } from '../core/errors.js';
 import type { Retention, StoreSession } from '../store/store.js';
 
 /** Records removed in one step at most. */
-const STEP_MAX = 500;
+const STEP_MAX = 250;
+/** Between the beginnings of two steps, so that much to forget is no burst. */
+const STEP_EVERY_MS = 10;
 /** After a step that could remove nothing: a key still holds, or the store has no space. */
 const RETRY_MS = 1000;
 
@@ -55,7 +57,7 @@ export class Pruning {
     try {
       const { removed, nextAtMs } = await this.#parts.session.prune(nowMs, STEP_MAX);
       // What could not be removed yet must not make the loop spin.
-      const soonestMs = removed === 0 ? nowMs + RETRY_MS : Number.NEGATIVE_INFINITY;
+      const soonestMs = nowMs + (removed === 0 ? RETRY_MS : STEP_EVERY_MS);
       const nextMs = Math.max(nextAtMs ?? Number.POSITIVE_INFINITY, soonestMs);
       this.#nextAtMs = Math.min(this.#nextAtMs, nextMs);
     } catch (error) {

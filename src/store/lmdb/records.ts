@@ -125,7 +125,7 @@ export class Records {
   }
 
   removeRow(id: string, commit: number): void {
-    this.#rowLog.put(id, commit, 0, undefined);
+    this.#rowLog.remove(id, commit);
   }
 
   /** Queues the puts of the commit at hand that were kept back. */

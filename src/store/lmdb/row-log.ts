@@ -11,6 +11,7 @@
  * 1. The newest version of a task is in the log, or in the tree if the log has none. The log is read whole at open.
  * 2. Every task but a removed one is in the tree, in whatever version: a new one is put there at once, for ids grow. So a
  *    range of the tree names all tasks of that range.
+ *    Removed is one that is in the tree no more, or in the log as removed.
  * 3. Parts are removed in the order in which they came, when all tasks of their generation are in the tree. So what is
  *    left of a generation holds the newest version of each task that it names.
  */
@@ -145,7 +146,7 @@ export class RowLog {
     return this.#young.get(id) ?? this.#old.get(id);
   }
 
-  /** Appends, with the commit at hand, what `write` writes, of `bytesMax` at most; undefined: the task is removed. */
+  /** Appends, with the commit at hand, what `write` writes, of `bytesMax` at most; undefined: the task is removed (see remove). */
   put(
     id: string,
     commit: number,
@@ -172,6 +173,22 @@ export class RowLog {
       this.#endPart(commit, before);
       this.#isPartOpen = true;
     }
+  }
+
+  /**
+   * Removes the task with the commit at hand, which must be the only one on its way: from the tree at once when no version
+   * of it is in the log, as with most that outlive their retention, else by an entry in the log.
+   */
+  remove(id: string, commit: number): void {
+    const isElsewhere = this.#hasOverParts || this.#onTheirWay.size > 0;
+    if (isElsewhere || this.find(id) !== undefined) this.put(id, commit, 0, undefined);
+    else this.#tasks.remove(this.#key.clear().knownId(id));
+  }
+
+  /** Parts of a generation that is in the tree as a whole are still in the log, where an open would read them. */
+  get #hasOverParts(): boolean {
+    const next = this.#parts[this.#firstPart];
+    return next !== undefined && next.commit <= this.#overCommit;
   }
 
   /** Puts the first `size` bytes of the value at hand; what is behind them begins the next. */
