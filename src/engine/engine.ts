@@ -129,6 +129,7 @@ export class Engine implements ClockParticipant {
       scopes,
       pruning: new Pruning({
         session,
+        clock,
         retention: options.retention,
         wake: () => this.#loop.wake(),
         fail: (error) => this.#fail(error),

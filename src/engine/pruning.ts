@@ -2,18 +2,18 @@
  * Retention: asks the store to forget what has been kept long enough, a bounded step at a time. Steps run beside the
  * loop's turns, for nobody waits for what they do.
  */
+import type { Clock } from '../clock/clock.js';
 import { StoreFullError } from '../core/errors.js';
 import type { Retention, StoreSession } from '../store/store.js';
 
 /** Records removed in one step at most. */
-const STEP_MAX = 250;
-/** Between the beginnings of two steps, so that much to forget is no burst. */
-const STEP_EVERY_MS = 10;
+const STEP_MAX = 500;
 /** After a step that could remove nothing: a key still holds, or the store has no space. */
 const RETRY_MS = 1000;
 
 export interface PruningParts {
   readonly session: StoreSession;
+  readonly clock: Clock;
   readonly retention: Retention;
   /** A step is done, and `nextAtMs` may have come nearer. */
   wake(): void;
@@ -54,10 +54,13 @@ export class Pruning {
   }
 
   async #step(nowMs: number): Promise<void> {
+    const { session, clock } = this.#parts;
     try {
-      const { removed, nextAtMs } = await this.#parts.session.prune(nowMs, STEP_MAX);
-      // What could not be removed yet must not make the loop spin.
-      const soonestMs = nowMs + (removed === 0 ? RETRY_MS : STEP_EVERY_MS);
+      const beganMs = clock.monotonic();
+      const { removed, nextAtMs } = await session.prune(nowMs, STEP_MAX);
+      // Much to forget is no burst: rest as long as it took. What could not be removed yet must not make the loop spin.
+      const restMs = removed === 0 ? RETRY_MS : Math.ceil(clock.monotonic() - beganMs);
+      const soonestMs = clock.now() + restMs;
       const nextMs = Math.max(nextAtMs ?? Number.POSITIVE_INFINITY, soonestMs);
       this.#nextAtMs = Math.min(this.#nextAtMs, nextMs);
     } catch (error) {
