@@ -2,9 +2,10 @@
  * How many tasks does the engine take a second, and how late does it start them? Memory store, no-op handlers, one
  * listener on, history kept; a task = created, started and finished.
  *
- *   npm run bench -- engine [--quick] [--only throughput | lateness | herd | profile]
+ *   npm run bench -- engine [--quick] [--only throughput | lateness | herd | memory | profile]
  */
 import { besideHerd, type Lateness, latenessAt } from './engine/lateness.js';
+import { memoryOf } from './engine/memory.js';
 import { hottest } from './engine/profile.js';
 import { creates, throughput } from './engine/throughput.js';
 import { benchOptions } from './lib/options.js';
@@ -87,6 +88,25 @@ async function measureHerd(): Promise<void> {
   });
 }
 
+function measureMemory(): void {
+  const tasks = quick ? 3_000 : 5_000_000;
+  progress(`engine: memory of ${tasks.toLocaleString('en-US')} pending`);
+  const { before, pending, after } = memoryOf(tasks);
+  samples.add('bytes a pending task', (pending - before) / tasks);
+  report.table({
+    title: `Anonymous memory with ${tasks.toLocaleString('en-US')} tasks pending`,
+    note: 'Heap, array buffers and WebAssembly of a process of its own; afterwards all have ended and outlived their retention.',
+    columns: ['before', 'pending', 'bytes a task', 'afterwards'],
+    rows: [
+      [mebibytes(before), mebibytes(pending), number((pending - before) / tasks), mebibytes(after)],
+    ],
+  });
+}
+
+function mebibytes(bytes: number): string {
+  return `${number(bytes / 2 ** 20)} MiB`;
+}
+
 async function measureProfile(): Promise<void> {
   progress('engine: profile');
   const rows: string[][] = [];
@@ -105,5 +125,6 @@ async function measureProfile(): Promise<void> {
 if (does('throughput')) await measureThroughput();
 if (does('lateness')) await measureLateness();
 if (does('herd')) await measureHerd();
+if (does('memory')) measureMemory();
 if (does('profile')) await measureProfile();
 report.finish(samples);

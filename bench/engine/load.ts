@@ -18,8 +18,13 @@ export interface Bed {
 }
 
 /** One listener is on, history is kept. */
-export async function openBed(place: Place, threads = 1): Promise<Bed> {
+export async function openBed(
+  place: Place,
+  threads = 1,
+  options: { retention?: { succeeded: string; failed: string } } = {},
+): Promise<Bed> {
   const scheduler = await Scheduler.open({
+    ...options,
     store: memoryStore(),
     handlers:
       place === 'pool' ? new URL('./handlers.mjs', import.meta.url) : { noop: () => undefined },

@@ -1,5 +1,5 @@
 /**
- * Overdue occurrences for which the ready queue has no room, by lane: 32 bytes each, no object.
+ * Overdue occurrences for which the ready queue has no room, by lane: 34 bytes each, no object.
  *
  * Each lane is a leftist heap (Crane 1972; Knuth, TAOCP 3, 5.2.3) by priority, due time and
  * arrival. Its nodes lie in one pool: against a heap in an array for each lane, a lane costs
@@ -14,6 +14,7 @@
  * ones never pile up.
  */
 import { assert } from '../core/assert.js';
+import { Slots } from '../core/slots.js';
 import { grown } from './lane-table.js';
 
 export { type LaneName, LaneTable } from './lane-table.js';
@@ -47,15 +48,24 @@ const SWEEPS_A_CALL = 8;
 /** Lanes this short are swept at once. */
 const SWEEP_AT_ONCE = 64;
 const NONE = 0xffff_ffff;
+/** Of a node, in Slots. */
+const LINK_BYTES = 2;
+const NOTHING = new ArrayBuffer(0);
 
 export class Backlog {
   readonly #stamps: Stamps;
   // Nodes are numbered from 1; 0 is none.
   readonly #words: Uint32Array[] = [];
   readonly #numbers: Float64Array[] = [];
-  #nodes = 0;
-  /** Free nodes, linked by their left words. */
-  #free = 0;
+  readonly #nodes = new Slots(
+    {
+      add: (chunk) => this.#setChunk(chunk, new ArrayBuffer(CHUNK * WORDS * 4)),
+      drop: (chunk) => this.#setChunk(chunk, NOTHING),
+    },
+    CHUNK_BITS,
+    2 ** 32,
+    1,
+  );
   #arrivals = 0;
   #size = 0;
   // By lane.
@@ -91,13 +101,13 @@ export class Backlog {
 
   /** Bytes of all arrays. */
   get bytes(): number {
-    return this.#words.length * CHUNK * WORDS * 4 + this.#roots.length * 6 * 4;
+    return this.#nodes.chunks * CHUNK * (WORDS * 4 + LINK_BYTES) + this.#roots.length * 6 * 4;
   }
 
   /** Enters the occurrence in that slot; `stamp` is its slot's present one. O(log n). */
   push(lane: number, slot: number, stamp: number, priority: number, dueAt: number): void {
     while (lane >= this.#roots.length) this.#growLanes();
-    const node = this.#allocate();
+    const node = this.#nodes.alloc();
     const words = this.#words[node >>> CHUNK_BITS];
     const at = (node & IN_CHUNK) * WORDS;
     words[at + SLOT] = slot;
@@ -227,7 +237,7 @@ export class Backlog {
   /** The node has left its lane. */
   #forget(lane: number, node: number, isStale: boolean): void {
     this.#leaf(node);
-    this.#release(node);
+    this.#nodes.free(node);
     if (this.#last[lane] === node) this.#last[lane] = 0;
     if (isStale && this.#stale[lane] > 0) this.#stale[lane]--;
     else this.#size--;
@@ -346,23 +356,8 @@ export class Backlog {
     words[at + META] = (words[at + META] & ~0xff) | 1;
   }
 
-  #allocate(): number {
-    if (this.#free !== 0) {
-      const node = this.#free;
-      this.#free = this.#words[node >>> CHUNK_BITS][(node & IN_CHUNK) * WORDS + LEFT];
-      return node;
-    }
-    const node = ++this.#nodes;
-    while (node >>> CHUNK_BITS >= this.#words.length) {
-      const buffer = new ArrayBuffer(CHUNK * WORDS * 4);
-      this.#words.push(new Uint32Array(buffer));
-      this.#numbers.push(new Float64Array(buffer));
-    }
-    return node;
-  }
-
-  #release(node: number): void {
-    this.#words[node >>> CHUNK_BITS][(node & IN_CHUNK) * WORDS + LEFT] = this.#free;
-    this.#free = node;
+  #setChunk(chunk: number, buffer: ArrayBuffer): void {
+    this.#words[chunk] = new Uint32Array(buffer);
+    this.#numbers[chunk] = new Float64Array(buffer);
   }
 }

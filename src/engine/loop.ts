@@ -107,7 +107,7 @@ export class Loop {
 
   /** The paragraph: read the clock, take what happened and what is due, decide, commit, apply, dispatch. */
   async #turn(): Promise<void> {
-    const { clock, dispatch, pruning, loader, draining } = this.#parts;
+    const { clock, dispatch } = this.#parts;
     const nowMs = await this.#readClock();
     const batch = new Batch(this.#facts(nowMs), clock.monotonic());
     dispatch?.noticeAway(batch.monotonicMs);
@@ -123,10 +123,17 @@ export class Loop {
     this.#apply.applyTo(batch);
     this.#apply.settleWhenDurable(batch, commit);
     dispatch?.start(nowMs, batch.monotonicMs);
+    await this.#tidy(nowMs, batch.monotonicMs);
+    this.#inHand = [];
+  }
+
+  /** What nobody waits for: retention, loading what comes near, looking for what is amiss, giving memory back. */
+  async #tidy(nowMs: number, monotonicMs: number): Promise<void> {
+    const { pruning, loader, timing, draining } = this.#parts;
     if (!draining) pruning.prune(nowMs);
     if (this.#executes()) await loader?.load(nowMs);
-    await this.reconcile.step(nowMs, batch.monotonicMs);
-    this.#inHand = [];
+    await this.reconcile.step(nowMs, monotonicMs);
+    await timing?.shrink(nowMs, nextTurn);
   }
 
   #facts(nowMs: number): Facts {

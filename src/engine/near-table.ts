@@ -1,19 +1,20 @@
 /**
- * Every occurrence that timing knows in memory, in typed arrays: 56 bytes a row and about 5 of hash
+ * Every occurrence that timing knows in memory, in typed arrays: 58 bytes a row and about 4 of hash
  * index.
  *
  *   words of a row (u32)  0–3 task id · 4 generation
- *                         5 link to the next row of the bucket, or to the next free row
+ *                         5 link to the next row of the bucket
  *                         6 lane 24 bits | flags 8 bits
  *                         7 stamp 25 bits | priority 4 bits | kind 2 bits | used 1 bit
  *                         8–9 ordinal (f64) · 10–11 due (f64) · 12–13 wheel handle (f64)
  *
  * A link is a slot + 1, 0 ends a chain. Rows and buckets come in chunks, and the index grows by one
- * bucket at a time (linear hashing, Litwin 1980), so no insertion copies the table. Memory is
- * reused, never given back.
+ * bucket at a time (linear hashing, Litwin 1980), so no insertion copies the table. A chunk of rows goes when none of
+ * them is in use (core/slots.ts); buckets stay.
  */
 import { assert } from '../core/assert.js';
 import type { OccurrenceKind } from '../core/model.js';
+import { Slots } from '../core/slots.js';
 import { formatUuid } from '../core/uuid.js';
 import { formatOccurrenceId, hashOf, KINDS, OccurrenceKey } from './occurrence-key.js';
 
@@ -51,18 +52,28 @@ const PRIORITY_BIT = 3;
 const STAMP_BIT = 7;
 const STAMP_MASK = -1 << STAMP_BIT;
 /**
- * Rows a bucket. More saves memory and costs steps along chains: 1.4 on average for a row that is
+ * Rows a bucket. More saves memory and costs steps along chains: 1.5 on average for a row that is
  * there.
  */
-const LOAD = 0.8;
+const LOAD = 1;
+/** Of a row, in Slots. */
+const LINK_BYTES = 2;
+/** Stands for the words of a chunk that was dropped: stamps read as 0, which no row has. */
+const NOTHING = new Uint32Array(CHUNK * WORDS);
+const NO_NUMBERS = new Float64Array(0);
 /** Slots are less than this. */
 export const SLOTS_MAX = 2 ** 31;
 
 export class NearTable {
   readonly #words: Uint32Array[] = [];
   readonly #numbers: Float64Array[] = [];
-  /** Rows in use in each chunk. */
-  readonly #usedIn: number[] = [];
+  readonly #slots = new Slots(
+    { add: (chunk) => this.#addChunk(chunk), drop: (chunk) => this.#dropChunk(chunk) },
+    CHUNK_BITS,
+    SLOTS_MAX,
+  );
+  /** What rows of a new chunk have as stamps: greater than any of the chunks that were dropped. */
+  #firstStamp = 1;
   readonly #heads: Uint32Array[] = [new Uint32Array(CHUNK)];
   readonly #key = new OccurrenceKey();
   /** Of the key. */
@@ -75,18 +86,14 @@ export class NearTable {
    */
   #base = CHUNK;
   #buckets = CHUNK;
-  #size = 0;
-  /** Rows ever used. */
-  #rows = 0;
-  #free = 0;
 
   get size(): number {
-    return this.#size;
+    return this.#slots.used;
   }
 
   /** Bytes of all arrays. */
   get bytes(): number {
-    return this.#words.length * CHUNK * WORDS * 4 + this.#heads.length * CHUNK * 4;
+    return this.#slots.chunks * CHUNK * (WORDS * 4 + LINK_BYTES) + this.#heads.length * CHUNK * 4;
   }
 
   /**
@@ -141,10 +148,7 @@ export class NearTable {
     const at = (slot & IN_CHUNK) * WORDS;
     this.#unlink(slot);
     words[at + META] = (words[at + META] & STAMP_MASK) + (1 << STAMP_BIT);
-    words[at + LINK] = this.#free;
-    this.#free = slot + 1;
-    this.#usedIn[slot >>> CHUNK_BITS]--;
-    this.#size--;
+    this.#slots.free(slot);
   }
 
   // --- columns
@@ -195,10 +199,10 @@ export class NearTable {
 
   /**
    * Grows when the slot is freed: who kept slot and stamp can tell whether they still mean the
-   * same.
+   * same. 0 where nothing is.
    */
   stamp(slot: number): number {
-    assert(slot < this.#rows, `slot ${slot} was never given out`);
+    assert(slot < this.#slots.end, `slot ${slot} was never given out`);
     return this.#words[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * WORDS + META] >>> STAMP_BIT;
   }
 
@@ -219,11 +223,11 @@ export class NearTable {
    */
   nextSlot(after: number): number {
     let slot = after + 1;
-    while (slot < this.#rows) {
+    while (slot < this.#slots.end) {
       const chunk = slot >>> CHUNK_BITS;
-      if (this.#usedIn[chunk] > 0) {
+      if (this.#slots.usedIn(chunk) > 0) {
         const words = this.#words[chunk];
-        const end = Math.min(this.#rows, (chunk + 1) * CHUNK);
+        const end = (chunk + 1) * CHUNK;
         for (; slot < end; slot++) {
           if ((words[(slot & IN_CHUNK) * WORDS + META] & USED) !== 0) return slot;
         }
@@ -286,8 +290,8 @@ export class NearTable {
 
   #insertKey(hash: number): number {
     // Twice at most: a row asks for 1 / LOAD buckets.
-    while (this.#size >= this.#buckets * LOAD) this.#split();
-    const slot = this.#allocate();
+    while (this.size >= this.#buckets * LOAD) this.#split();
+    const slot = this.#slots.alloc();
     const words = this.#words[slot >>> CHUNK_BITS];
     const at = (slot & IN_CHUNK) * WORDS;
     const key = this.#key.words;
@@ -297,26 +301,24 @@ export class NearTable {
     const heads = this.#heads[bucket >>> CHUNK_BITS];
     words[at + LINK] = heads[bucket & IN_CHUNK];
     heads[bucket & IN_CHUNK] = slot + 1;
-    this.#usedIn[slot >>> CHUNK_BITS]++;
-    this.#size++;
     return slot;
   }
 
-  #allocate(): number {
-    if (this.#free !== 0) {
-      const slot = this.#free - 1;
-      this.#free = this.#words[slot >>> CHUNK_BITS][(slot & IN_CHUNK) * WORDS + LINK];
-      return slot;
+  #addChunk(chunk: number): void {
+    const buffer = new ArrayBuffer(CHUNK * WORDS * 4);
+    const words = new Uint32Array(buffer);
+    for (let at = META; at < words.length; at += WORDS) words[at] = this.#firstStamp << STAMP_BIT;
+    this.#words[chunk] = words;
+    this.#numbers[chunk] = new Float64Array(buffer);
+  }
+
+  #dropChunk(chunk: number): void {
+    const words = this.#words[chunk];
+    for (let at = META; at < words.length; at += WORDS) {
+      this.#firstStamp = Math.max(this.#firstStamp, words[at] >>> STAMP_BIT);
     }
-    const slot = this.#rows++;
-    assert(slot < SLOTS_MAX, 'the near table is full');
-    if ((slot & IN_CHUNK) === 0) {
-      const buffer = new ArrayBuffer(CHUNK * WORDS * 4);
-      this.#words.push(new Uint32Array(buffer));
-      this.#numbers.push(new Float64Array(buffer));
-      this.#usedIn.push(0);
-    }
-    return slot;
+    this.#words[chunk] = NOTHING;
+    this.#numbers[chunk] = NO_NUMBERS;
   }
 
   #hashOfRow(slot: number): number {

@@ -41,6 +41,8 @@ export interface TimingOptions {
   readonly lanes: LaneTable;
   /** How many more occurrences this lane may have between due and start. */
   readonly roomOf: (tenant: string, handler: string, version: number | undefined) => number;
+  /** From so many bytes on a wheel with few timers left is given up for a small one. */
+  readonly shrinkFromBytes?: number;
 }
 
 /** Timers re-inserted at once when the wheel is rebuilt. */
@@ -52,6 +54,10 @@ const STUCK_RETRY_MS = 30_000;
 /** Expiries that one call of the wheel gives at most, and such calls a take. */
 const EXPIRIES_A_CALL = 4096;
 const DRAINS_A_TAKE = 16;
+
+/** The memory of 3 million timers, and what counts as few. */
+const SHRINK_FROM_BYTES = 64 * 2 ** 20;
+const SHRINK_TO = 4096;
 
 /** Where a slot of the near table stands. */
 const IN_WHEEL = 1;
@@ -306,7 +312,14 @@ export class Timing {
     return found;
   }
 
-  /** The wall clock went back: a wheel that starts at the present tick, filled anew in bounded batches. */
+  /** A wheel that once held many keeps its memory, as WebAssembly does: when few are left, a small one takes its place. */
+  async shrink(nowMs: number, pause: () => Promise<void>): Promise<void> {
+    const { shrinkFromBytes = SHRINK_FROM_BYTES } = this.#options;
+    if (this.#wheel.memoryBytes < shrinkFromBytes || this.size > SHRINK_TO) return;
+    await this.rebuild(nowMs, pause);
+  }
+
+  /** A wheel that starts at the present tick, filled anew in bounded batches: the wall clock went back. */
   async rebuild(nowMs: number, pause: () => Promise<void>): Promise<void> {
     const { near } = this.#options;
     const wheel = await this.#options.makeWheel(tickOf(nowMs));

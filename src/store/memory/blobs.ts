@@ -2,12 +2,13 @@
  * Bytes and strings of any length outside the JavaScript heap: slabs of slots, one slab for each size class.
  *
  *   handle u32:  class 5 bits | slot 27 bits          0: none
- *   slot:        length u32 (top bit: wide text) | bytes …          free: next free slot u32
+ *   slot:        length u32 (top bit: wide text) | bytes …
  *
  * Strings are stored one byte a character when all are Latin-1, else two (UTF-16, so that lone surrogates
  * come back as they went in). What is larger than the largest class is kept as an array of its own.
  */
 import { assert } from '../../core/assert.js';
+import { Slots } from '../../core/slots.js';
 
 const CAPACITIES: readonly number[] = [
   ...Array.from({ length: 16 }, (_, index) => (index + 1) * 8),
@@ -23,6 +24,9 @@ export const SLOT_BITS = 27;
 export const SLOT_MASK = 2 ** SLOT_BITS - 1;
 const HEADER_BYTES = 4;
 const CHUNK_BYTES_MAX = 512 * 1024;
+/** Of a slot, in Slots. */
+const LINK_BYTES = 2;
+const NOTHING = new ArrayBuffer(0);
 const WIDE = 0x8000_0000;
 const LENGTH_MASK = 0x7fff_ffff;
 
@@ -34,38 +38,35 @@ class SizeClass {
   readonly slotBytes: number;
   /** Slots in a chunk: 2 to this power. */
   readonly chunkBits: number;
-  #firstFree = 0;
-  #end = 1;
+  readonly #slots: Slots;
 
   constructor(capacity: number) {
     this.capacity = capacity;
     this.slotBytes = capacity + HEADER_BYTES;
     this.chunkBits = Math.max(0, Math.floor(Math.log2(CHUNK_BYTES_MAX / this.slotBytes)));
+    const owner = {
+      add: (chunk: number) =>
+        this.#set(chunk, new ArrayBuffer(this.slotBytes * 2 ** this.chunkBits)),
+      drop: (chunk: number) => this.#set(chunk, NOTHING),
+    };
+    this.#slots = new Slots(owner, this.chunkBits, SLOT_MASK + 1, 1);
   }
 
   get bytes(): number {
-    return this.chunks.length * this.slotBytes * 2 ** this.chunkBits;
+    return this.#slots.chunks * (this.slotBytes + LINK_BYTES) * 2 ** this.chunkBits;
   }
 
   alloc(): number {
-    const free = this.#firstFree;
-    if (free !== 0) {
-      this.#firstFree = this.words[free >>> this.chunkBits][this.offset(free) >>> 2];
-      return free;
-    }
-    const slot = this.#end++;
-    assert(slot <= SLOT_MASK, 'a size class holds 2^27 slots');
-    while (slot >>> this.chunkBits >= this.chunks.length) {
-      const buffer = new ArrayBuffer(this.slotBytes * 2 ** this.chunkBits);
-      this.chunks.push(Buffer.from(buffer));
-      this.words.push(new Uint32Array(buffer));
-    }
-    return slot;
+    return this.#slots.alloc();
   }
 
   free(slot: number): void {
-    this.words[slot >>> this.chunkBits][this.offset(slot) >>> 2] = this.#firstFree;
-    this.#firstFree = slot;
+    this.#slots.free(slot);
+  }
+
+  #set(chunk: number, buffer: ArrayBuffer): void {
+    this.chunks[chunk] = Buffer.from(buffer);
+    this.words[chunk] = new Uint32Array(buffer);
   }
 
   /** Where the slot begins in its chunk. */
