@@ -77,7 +77,7 @@ const PAYLOAD_MAX_BYTES = 256_000;
 const SPEED_MAX = 100_000;
 const MINUTE_MAX = 10_000_000;
 const SEED_MAX = 2 ** 32 - 1;
-const DEFAULT_SPEED = '20';
+const DEFAULT_SPEED = '10';
 const DEFAULT_DURATION = '60s';
 /** Long enough for the compiler to have seen everything. */
 const DEFAULT_WARMUP_MS = 4000;
