@@ -130,7 +130,7 @@ export class Loop {
   /** What nobody waits for: retention, loading what comes near, looking for what is amiss, giving memory back. */
   async #tidy(nowMs: number, monotonicMs: number): Promise<void> {
     const { pruning, loader, timing, draining } = this.#parts;
-    if (!draining) pruning.prune(nowMs);
+    if (!draining) pruning.prune(nowMs, (timing?.overdue ?? 0) > 0);
     if (this.#executes()) await loader?.load(nowMs);
     await this.reconcile.step(nowMs, monotonicMs);
     await timing?.shrink(nowMs, nextTurn);

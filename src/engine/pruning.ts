@@ -8,6 +8,8 @@ import type { Retention, StoreSession } from '../store/store.js';
 
 /** Records removed in one step at most. */
 const STEP_MAX = 500;
+/** A step is followed by a rest as long as itself, and as many times as long while work is overdue. */
+const RESTS_WHEN_BEHIND = 8;
 /** After a step that could remove nothing: a key still holds, or the store has no space. */
 const RETRY_MS = 1000;
 
@@ -26,6 +28,7 @@ export class Pruning {
   /** A step is under way. */
   #stepping: Promise<void> | undefined;
   #nextAtMs = Number.POSITIVE_INFINITY;
+  #rests = 1;
 
   constructor(parts: PruningParts) {
     this.#parts = parts;
@@ -46,8 +49,12 @@ export class Pruning {
     this.#nextAtMs = Math.min(this.#nextAtMs, nowMs + this.#shortestMs);
   }
 
-  /** Begins a step when its time has come. */
-  prune(nowMs: number): void {
+  /**
+   * Begins a step when its time has come.
+   * @param isBehind work is overdue, which goes first
+   */
+  prune(nowMs: number, isBehind: boolean): void {
+    this.#rests = isBehind ? RESTS_WHEN_BEHIND : 1;
     if (nowMs < this.nextAtMs) return;
     this.#nextAtMs = Number.POSITIVE_INFINITY;
     this.#stepping = this.#step(nowMs);
@@ -58,8 +65,9 @@ export class Pruning {
     try {
       const beganMs = clock.monotonic();
       const { removed, nextAtMs } = await session.prune(nowMs, STEP_MAX);
-      // Much to forget is no burst: rest as long as it took. What could not be removed yet must not make the loop spin.
-      const restMs = removed === 0 ? RETRY_MS : Math.ceil(clock.monotonic() - beganMs);
+      const tookMs = clock.monotonic() - beganMs;
+      // What could not be removed yet must not make the loop spin.
+      const restMs = removed === 0 ? RETRY_MS : Math.ceil(this.#rests * tookMs);
       const soonestMs = clock.now() + restMs;
       const nextMs = Math.max(nextAtMs ?? Number.POSITIVE_INFINITY, soonestMs);
       this.#nextAtMs = Math.min(this.#nextAtMs, nextMs);
