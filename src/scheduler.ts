@@ -1,25 +1,14 @@
 /** Composition: which store, which executor, start and stop order; and the calls of the public API. */
 import {
-  CURSOR,
-  DEAD_LETTERS,
   EVENT_TYPES,
-  filterOf,
-  ID_MAX,
-  LIST,
   ON,
-  PAGING,
   type Page,
   type PageOptions,
-  pageOf,
-  pageWith,
-  REF,
   reasonOf,
   SHUTDOWN,
-  STATUSES,
   scopeOf,
   signalOf,
   VERSION,
-  WAIT,
 } from './call-arguments.js';
 import { functionOf, integerOf, oneOf, optionsOf, refuse, textOf } from './check.js';
 import {
@@ -31,10 +20,9 @@ import {
   UnknownHandlerError,
 } from './core/errors.js';
 import type { CallEvent, TaskPatch } from './core/event.js';
-import { createIdSource, isId } from './core/id.js';
-import { isTerminal, parseOccurrenceId, type TaskView } from './core/model.js';
+import { createIdSource } from './core/id.js';
+import { isTerminal, type TaskView } from './core/model.js';
 import { scheduleKey } from './core/schedule.js';
-import { type TaskStatus, taskStatus } from './core/status.js';
 import { type Duration, parseDurationMs } from './core/units.js';
 import { Creation } from './creation.js';
 import { Engine, type EngineOptions, type ShutdownResult } from './engine/engine.js';
@@ -43,6 +31,7 @@ import { limitsSetting, pauseSetting, type Scope } from './engine/scopes.js';
 import type { Executor } from './execution/executor.js';
 import type { HandlerMap, HandlersOf } from './execution/handler.js';
 import { InProcessExecutor } from './execution/in-process.js';
+import { type ListOptions, Looking } from './looking.js';
 import { Hub } from './observe/hub.js';
 import { OneByOne } from './one-by-one.js';
 import {
@@ -54,15 +43,12 @@ import {
 } from './options.js';
 import {
   type Attempt,
-  attemptsOf,
   type Event,
   type EventOf,
   type EventType,
   type Occurrence,
-  presentAttempt,
   presentEvent,
   presentOccurrence,
-  presentTask,
   type Task,
 } from './present.js';
 import { assertAllowed } from './read-only.js';
@@ -73,14 +59,8 @@ import type { NameOf, PayloadOf, ScheduleArguments, ScheduleItem, TaskRef } from
 import { Values } from './values.js';
 import { Waiters } from './waiters.js';
 
-export type { Page, PageOptions };
+export type { ListOptions, Page, PageOptions };
 export type SchedulerState = 'open' | 'running' | 'draining' | 'closed';
-
-export interface ListOptions extends PageOptions {
-  tenant?: string;
-  status?: TaskStatus;
-  handler?: string;
-}
 
 export interface ShutdownOptions {
   /** Let running handlers end; default true. */
@@ -116,6 +96,7 @@ export let openWith: (options: OpenOptions, parts: OwnParts) => Promise<Schedule
 export class Scheduler<H extends object = HandlerMap> {
   readonly #wiring: Wiring;
   readonly #creation: Creation;
+  readonly #looking: Looking;
   readonly #updates = new OneByOne();
   #state: SchedulerState = 'open';
   #shutdown: Promise<ShutdownResult> | undefined;
@@ -208,6 +189,7 @@ export class Scheduler<H extends object = HandlerMap> {
   private constructor(wiring: Wiring) {
     this.#wiring = wiring;
     const { options, engine, session, values, executor } = wiring;
+    this.#looking = new Looking(wiring);
     const ids = createIdSource({ random: options.random, nowMs: () => options.clock.now() });
     this.#creation = new Creation({
       engine,
@@ -322,9 +304,7 @@ export class Scheduler<H extends object = HandlerMap> {
 
   async get(ref: TaskRef): Promise<Task | undefined> {
     this.#assertUsable('get');
-    const id = await this.#find(ref);
-    const view = id === undefined ? undefined : await this.#view(id);
-    return view === undefined ? undefined : this.#present(view);
+    return this.#looking.get(ref);
   }
 
   /**
@@ -336,66 +316,30 @@ export class Scheduler<H extends object = HandlerMap> {
     options?: { timeout?: Duration; signal?: AbortSignal },
   ): Promise<Occurrence> {
     this.#assertUsable('wait');
-    const { timeout, signal } = optionsOf(options, 'wait options', WAIT);
-    const timeoutMs = timeout === undefined ? undefined : parseDurationMs(timeout, 'wait timeout');
-    const checkedSignal = signalOf(signal);
-    const id = await this.#require(ref, 'wait');
-    const { waiters, values } = this.#wiring;
-    const record = await waiters.wait(id, timeoutMs, checkedSignal);
-    return presentOccurrence(record, values.decode);
+    return this.#looking.wait(ref, options);
   }
 
   /** In creation order; a page may be short, even empty, while there is a cursor. */
   async list(options?: ListOptions): Promise<Page<Task>> {
     this.#assertUsable('list');
-    const given = optionsOf(options, 'list options', LIST);
-    const status = given.status === undefined ? undefined : oneOf(given.status, 'status', STATUSES);
-    const query = { ...pageOf(given, CURSOR.tasks), ...filterOf(given) };
-    const page = await this.#wiring.session.listTasks(query);
-    const matching = page.items.filter(
-      (view) => status === undefined || taskStatus(view) === status,
-    );
-    return pageWith(
-      matching.map((view) => this.#present(view)),
-      CURSOR.tasks,
-      page.cursor,
-    );
+    return this.#looking.list(options);
   }
 
   /** A task's occurrences, newest first. @throws TaskNotFoundError */
   async occurrences(ref: TaskRef, options?: PageOptions): Promise<Page<Occurrence>> {
     this.#assertUsable('occurrences');
-    const given = optionsOf(options, 'occurrences options', PAGING);
-    const query = pageOf(given, CURSOR.occurrences);
-    const id = await this.#require(ref, 'occurrences');
-    const page = await this.#wiring.session.listOccurrences(id, query);
-    if (page.items.length === 0 && query.cursor === undefined) {
-      // A task has an occurrence from its creation on: there is none, or it is about to go.
-      throw new TaskNotFoundError(`occurrences: no task ${id}`);
-    }
-    const { decode } = this.#wiring.values;
-    return pageWith(
-      page.items.map((record) => presentOccurrence(record, decode)),
-      CURSOR.occurrences,
-      page.cursor,
-    );
+    return this.#looking.occurrences(ref, options);
   }
 
   async occurrence(id: string): Promise<Occurrence | undefined> {
     this.#assertUsable('occurrence');
-    textOf(id, 'occurrence id', ID_MAX);
-    const { session, values } = this.#wiring;
-    const record = parseOccurrenceId(id) && (await session.occurrence(id));
-    return record === undefined ? undefined : presentOccurrence(record, values.decode);
+    return this.#looking.occurrence(id);
   }
 
   /** Oldest first, the running one included. @throws OccurrenceNotFoundError */
   async attempts(occurrenceId: string): Promise<Attempt[]> {
     this.#assertUsable('attempts');
-    const { session, values } = this.#wiring;
-    const occurrence = await this.#requireOccurrence(occurrenceId, 'attempts');
-    const kept = await session.attempts(occurrenceId);
-    return attemptsOf(occurrence, kept).map((record) => presentAttempt(record, values.decode));
+    return this.#looking.attempts(occurrenceId);
   }
 
   /** Occurrences dead or quarantined and not redriven, in the order in which they ended. */
@@ -403,15 +347,7 @@ export class Scheduler<H extends object = HandlerMap> {
     options?: PageOptions & { tenant?: string; handler?: string },
   ): Promise<Page<Occurrence>> {
     this.#assertUsable('deadLetters');
-    const given = optionsOf(options, 'deadLetters options', DEAD_LETTERS);
-    const { session, values } = this.#wiring;
-    const query = { ...pageOf(given, CURSOR.deadLetters), ...filterOf(given) };
-    const page = await session.listDeadLetters(query);
-    return pageWith(
-      page.items.map((record) => presentOccurrence(record, values.decode)),
-      CURSOR.deadLetters,
-      page.cursor,
-    );
+    return this.#looking.deadLetters(options);
   }
 
   async stats(): Promise<Stats> {
@@ -453,11 +389,11 @@ export class Scheduler<H extends object = HandlerMap> {
     const { options: resolved, values, executor } = this.#wiring;
     const request = updateRequest(patch, resolved.clock.now());
     const payload = request.hasPayload ? values.encode(request.payload, 'payload') : undefined;
-    const id = await this.#require(ref, 'update');
+    const id = await this.#looking.require(ref, 'update');
     // In a row: two at once would each find that the other has changed the policies it had read.
     return this.#updates.run(id, async () => {
       for (;;) {
-        const view = await this.#view(id);
+        const view = await this.#looking.view(id);
         if (view === undefined) throw new TaskNotFoundError(`update: no task ${id}`);
         const { task } = view;
         if (request.handlerVersion !== undefined) {
@@ -479,7 +415,7 @@ export class Scheduler<H extends object = HandlerMap> {
         const outcome = await this.#submit(id, { kind: 'update', patch: change, expectedVersion });
         // The policies were read before: another caller's change in between means to read them again.
         if (version === undefined && isConflict(outcome)) continue;
-        return this.#present(this.#viewOf(outcome, id, 'update'));
+        return this.#looking.present(this.#viewOf(outcome, id, 'update'));
       }
     });
   }
@@ -488,7 +424,7 @@ export class Scheduler<H extends object = HandlerMap> {
   async cancel(ref: TaskRef, options?: { reason?: string }): Promise<boolean> {
     this.#assertUsable('cancel');
     const reason = reasonOf(options);
-    const id = await this.#require(ref, 'cancel');
+    const id = await this.#looking.require(ref, 'cancel');
     return this.#done(await this.#submit(id, { kind: 'cancel', reason }), id, 'cancel').changed;
   }
 
@@ -501,7 +437,7 @@ export class Scheduler<H extends object = HandlerMap> {
     const { engine, options } = this.#wiring;
     const scope = scopeOf(target);
     if (scope === undefined) {
-      const id = await this.#require(target as TaskRef, 'pause');
+      const id = await this.#looking.require(target as TaskRef, 'pause');
       this.#done(await this.#submit(id, { kind: 'pause' }), id, 'pause');
       await engine.startsEnded((run) => run.active.id === id);
       return;
@@ -519,7 +455,7 @@ export class Scheduler<H extends object = HandlerMap> {
     this.#assertUsable('resume');
     const scope = scopeOf(target);
     if (scope === undefined) {
-      const id = await this.#require(target as TaskRef, 'resume');
+      const id = await this.#looking.require(target as TaskRef, 'resume');
       this.#done(await this.#submit(id, { kind: 'resume' }), id, 'resume');
       return;
     }
@@ -532,7 +468,7 @@ export class Scheduler<H extends object = HandlerMap> {
   /** One run now, also while paused, outside the schedule and its limit. @throws TaskNotFoundError, TaskEndedError */
   async trigger(ref: TaskRef): Promise<Occurrence> {
     this.#assertUsable('trigger');
-    const id = await this.#require(ref, 'trigger');
+    const id = await this.#looking.require(ref, 'trigger');
     const { subject } = this.#done(await this.#submit(id, { kind: 'trigger' }), id, 'trigger');
     if (subject === undefined) throw new TaskNotFoundError(`trigger: no task ${id}`);
     return presentOccurrence(subject, this.#wiring.values.decode);
@@ -542,7 +478,7 @@ export class Scheduler<H extends object = HandlerMap> {
   async cancelOccurrence(id: string, options?: { reason?: string }): Promise<boolean> {
     this.#assertUsable('cancelOccurrence');
     const reason = reasonOf(options);
-    const record = await this.#requireOccurrence(id, 'cancelOccurrence');
+    const record = await this.#looking.requireOccurrence(id, 'cancelOccurrence');
     if (isTerminal(record.state)) return false;
     const event = { kind: 'cancelOccurrence', occurrenceId: id, reason } as const;
     const outcome = await this.#submit(record.taskId, event);
@@ -560,9 +496,9 @@ export class Scheduler<H extends object = HandlerMap> {
     this.#assertUsable('redrive');
     const { values } = this.#wiring;
     for (;;) {
-      const dead = await this.#requireOccurrence(occurrenceId, 'redrive');
+      const dead = await this.#looking.requireOccurrence(occurrenceId, 'redrive');
       if (dead.redrivenAs !== undefined) {
-        const made = await this.#requireOccurrence(dead.redrivenAs, 'redrive');
+        const made = await this.#looking.requireOccurrence(dead.redrivenAs, 'redrive');
         await this.#wiring.engine.durable();
         return presentOccurrence(made, values.decode);
       }
@@ -575,7 +511,7 @@ export class Scheduler<H extends object = HandlerMap> {
   /** Removes an ended task and its history. False: there was none. @throws InvalidArgumentError when it lives */
   async delete(ref: TaskRef): Promise<boolean> {
     this.#assertUsable('delete');
-    const id = await this.#find(ref);
+    const id = await this.#looking.find(ref);
     if (id === undefined) return false;
     const outcome = await this.#submit(id, { kind: 'delete' });
     if (outcome.kind === 'absent') return false;
@@ -606,41 +542,6 @@ export class Scheduler<H extends object = HandlerMap> {
       if (failure instanceof StoreUnavailableError) throw failure;
       throw new StoreUnavailableError(`${call}: the scheduler has stopped`, { cause: failure });
     }
-  }
-
-  async #find(ref: TaskRef): Promise<string | undefined> {
-    if (typeof ref === 'string') {
-      textOf(ref, 'ref', ID_MAX);
-      return isId(ref) ? ref : undefined;
-    }
-    const { idempotencyKey, tenant } = optionsOf(ref, 'ref', REF);
-    const key = textOf(idempotencyKey, 'ref.idempotencyKey', 1024);
-    const whose = tenant === undefined ? 'default' : textOf(tenant, 'ref.tenant', 256);
-    const { session, options } = this.#wiring;
-    return session.taskIdOfKey(whose, key, options.clock.now());
-  }
-
-  async #require(ref: TaskRef, call: string): Promise<string> {
-    const id = await this.#find(ref);
-    if (id !== undefined) return id;
-    const shown = typeof ref === 'string' ? ref : `with key '${ref.idempotencyKey}'`;
-    throw new TaskNotFoundError(`${call}: no task ${shown}`);
-  }
-
-  async #requireOccurrence(id: string, call: string) {
-    textOf(id, 'occurrence id', ID_MAX);
-    const record = parseOccurrenceId(id) && (await this.#wiring.session.occurrence(id));
-    if (record === undefined) throw new OccurrenceNotFoundError(`${call}: no occurrence ${id}`);
-    return record;
-  }
-
-  async #view(id: string): Promise<TaskView | undefined> {
-    const [view] = await this.#wiring.session.views([id]);
-    return view;
-  }
-
-  #present(view: TaskView): Task {
-    return presentTask(view, this.#wiring.values.decode);
   }
 
   async #submit(taskId: string, event: CallEvent): Promise<Outcome> {
