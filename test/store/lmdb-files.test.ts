@@ -19,6 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { open as openLmdb } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../src/clock/virtual.js';
+import { FORMAT, FORMAT_MIN } from '../../src/store/lmdb/formats.js';
 import { lmdbStore } from '../../src/store/lmdb/lmdb-store.js';
 import { acquireLock } from '../../src/store/lmdb/lock.js';
 import type { StoreSession } from '../../src/store/store.js';
@@ -172,15 +173,18 @@ describe('damage', () => {
 });
 
 describe('formats', () => {
-  it('refuses a store of a newer one', async () => {
+  it.each([
+    ['a newer one', FORMAT + 1],
+    ['one that no version had that was given out', FORMAT_MIN - 1],
+  ])('refuses a store of %s', async (_, format) => {
     await fill(1);
     const raw = openLmdb(dataFile(), { noSubdir: true, maxDbs: 20 } as never);
     const meta = raw.openDB('meta', { encoding: 'binary', keyEncoding: 'binary' } as never);
-    await meta.put(Buffer.from([1]) as never, Buffer.from([2]) as never);
+    await meta.put(Buffer.from([1]) as never, Buffer.from([format]) as never);
     await raw.close();
     await expect(open()).rejects.toMatchObject({
       code: 'TICKWHEEL_STORE_VERSION',
-      message: expect.stringContaining('format 2'),
+      message: expect.stringContaining(`format ${format}`),
     });
   });
 });

@@ -4,7 +4,7 @@ import { StoreCorruptError, StoreVersionError } from '../../core/errors.js';
 import type { StoreOpenOptions, StoreSession } from '../store.js';
 import { type Arena, Reader, Writer } from './bytes.js';
 import { Environment, translated } from './environment.js';
-import { FORMAT } from './formats.js';
+import { FORMAT, FORMAT_MIN } from './formats.js';
 import type { KeySizes } from './key-index.js';
 import { Key } from './keys.js';
 import type { RowLogLimits } from './row-log.js';
@@ -62,9 +62,9 @@ export function checkFormat(env: Environment): number {
   if (format === undefined && env.newestCommit() > 0) {
     throw new StoreCorruptError(`the store's file '${env.file}' is damaged: it names no format`);
   }
-  if (format !== undefined && format > FORMAT) {
+  if (format !== undefined && (format < FORMAT_MIN || format > FORMAT)) {
     throw new StoreVersionError(
-      `the store's file '${env.file}' has format ${format}; this version reads up to ${FORMAT}`,
+      `the store's file '${env.file}' has format ${format}; this version reads ${FORMAT_MIN} to ${FORMAT}`,
     );
   }
   return read(EPOCH_KEY) ?? 0;

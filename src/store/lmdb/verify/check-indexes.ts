@@ -3,6 +3,7 @@ import { Reader } from '../bytes.js';
 import { type Bucket, Buckets } from '../due/buckets.js';
 import { type Chunk, Chunks, groupOf } from '../due/chunks.js';
 import type { Entry } from '../due/entry.js';
+import { isMixed, laneKey } from '../due/lane.js';
 import { commitOf, levelOf, RUNNING_LEVEL } from '../due/levels.js';
 import { KINDS } from '../formats.js';
 import { keyHash } from '../keys/hash.js';
@@ -95,8 +96,8 @@ export class IndexesCheck {
     this.#buckets.load();
   }
 
-  #hasChunks({ level, start }: Bucket): boolean {
-    return this.#chunks.keys(level, start, 1).length > 0;
+  #hasChunks(bucket: Bucket): boolean {
+    return this.#chunks.keys(bucket, 1).length > 0;
   }
 
   /** Level and start of the first bucket behind that one that has chunks. */
@@ -129,8 +130,16 @@ export class IndexesCheck {
   #tally({ level }: Bucket, chunk: Chunk, tally: Tally): void {
     for (const entry of this.#chunks.entries(chunk.bytes)) {
       tally.physical += 1;
-      if (this.#isPlaced(level, chunk, entry)) tally.live += 1;
+      if (!isMixed(chunk.lane) && !this.#isOfLane(chunk.lane, entry)) {
+        this.#findings.add(
+          `an entry of occurrence ${entry.occurrenceId} is in the lane of another in the due index`,
+        );
+      } else if (this.#isPlaced(level, chunk, entry)) tally.live += 1;
     }
+  }
+
+  #isOfLane(lane: Uint8Array, entry: Entry): boolean {
+    return laneKey(this.#reader.pool, entry)?.every((byte, i) => byte === lane[i]) === true;
   }
 
   #isPlaced(level: number, { splits, group }: Chunk, entry: Entry): boolean {

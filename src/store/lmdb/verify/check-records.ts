@@ -1,8 +1,9 @@
 /** From the records to the indexes: all that a task's record says is where it says. */
-import { isTerminal } from '../../../core/model.js';
+import { isTerminal, type OccurrenceRecord } from '../../../core/model.js';
 import { Reader } from '../bytes.js';
 import { countedAs } from '../counts.js';
-import { Chunks } from '../due/chunks.js';
+import { type BucketName, Chunks, groupOf } from '../due/chunks.js';
+import { laneKey, MIXED } from '../due/lane.js';
 import { commitOf, levelOf, RUNNING_LEVEL, startOf } from '../due/levels.js';
 import { keyUntil } from '../key-holders.js';
 import { keyHash } from '../keys/hash.js';
@@ -146,26 +147,37 @@ export class RecordsCheck {
       if (!isLogged) this.#findings.add(`occurrence ${record.id} runs and is not in the log of it`);
       return;
     }
-    if (place === 0 || isInRunning || !this.#isEntered(place, record.id, record.dueAt)) {
+    if (place === 0 || isInRunning || !this.#isEntered(place, row, record)) {
       this.#findings.add(`occurrence ${record.id} is pending and not in the due index`);
     }
   }
 
-  #isEntered(place: number, occurrenceId: string, dueAt: number): boolean {
+  #isEntered(place: number, { task }: Row, record: OccurrenceRecord): boolean {
+    const { tenant, handler, handlerVersion, dueAt, id } = record;
+    const { priority } = task;
+    const own = laneKey(this.#reader.pool, { tenant, handler, handlerVersion, priority });
     const top = levelOf(place);
     for (let level = top; level >= 0; level--) {
-      const entries = this.#entriesOf(level, startOf(level, dueAt), top - level, commitOf(place));
-      if (entries.has(`${occurrenceId} ${dueAt}`)) return true;
+      const bucket = { level, start: startOf(level, dueAt) };
+      for (const lane of own === undefined ? [MIXED] : [own, MIXED]) {
+        const entries = this.#entriesOf(bucket, lane, top - level, commitOf(place));
+        if (entries.has(`${id} ${dueAt}`)) return true;
+      }
     }
     return false;
   }
 
-  #entriesOf(level: number, start: number, splits: number, commit: number): ReadonlySet<string> {
-    const name = `${level} ${start} ${splits} ${commit}`;
+  #entriesOf(
+    bucket: BucketName,
+    lane: Uint8Array,
+    splits: number,
+    commit: number,
+  ): ReadonlySet<string> {
+    const name = `${bucket.level} ${bucket.start} ${lane} ${splits} ${groupOf(commit, splits)}`;
     const known = this.#entries.get(name);
     if (known !== undefined) return known;
     const found = new Set<string>();
-    for (const { bytes } of this.#chunks.readGroup(level, start, splits, commit)) {
+    for (const { bytes } of this.#chunks.readGroup(bucket, lane, splits, commit)) {
       for (const { occurrenceId, dueAt } of this.#chunks.entries(bytes)) {
         found.add(`${occurrenceId} ${dueAt}`);
       }
