@@ -44,13 +44,28 @@ export interface RangeOptions {
   readonly values?: boolean;
 }
 
-/** A database with our keys and values. What is read is valid until the next read. */
+export interface Pair {
+  readonly key: Uint8Array;
+  readonly value: Uint8Array;
+}
+
+/**
+ * A database with our keys and values. What is read is valid until the next read; reading throws MalformedError when it is
+ * not what was written.
+ */
 export interface Db {
+  readonly name: string;
+  /** Values have checksums. */
+  readonly isSealed: boolean;
   /** Queues; see PutLog. */
   put(key: Key, value: Arena): void;
+  /** What ends with its checksum already. */
+  putSealed(key: Key, value: Arena): void;
   remove(key: Key): void;
   getBinaryFast(key: Key): Uint8Array | undefined;
-  getRange(options: RangeOptions): Iterable<{ key: Uint8Array; value: Uint8Array }>;
+  getRange(options: RangeOptions): Iterable<Pair>;
+  /** With their checksums, unchecked. */
+  getRawRange(options: RangeOptions): Iterable<Pair>;
   getKeys(options: RangeOptions): Iterable<Uint8Array>;
 }
 
@@ -98,6 +113,8 @@ const NAMES = [
 ] as const;
 
 export type DbName = (typeof NAMES)[number];
+/** What says how to read all others, and what has a checksum for each task (row-log.ts). */
+const PLAIN: ReadonlySet<DbName> = new Set(['meta', 'rowlog']);
 
 /** What lmdb-js's writer tells the thread that waits for it: readers see the transaction, it is not flushed yet. */
 const IS_VISIBLE = 1;
@@ -199,7 +216,10 @@ export class Environment {
       this.#root.openDB(name, { ...DB_OPTIONS, ...options });
     this.#chain = make('chain', { useVersions: true }) as ChainDb;
     this.log = new PutLog();
-    const dbs = NAMES.map((name) => [name, new LoggedDb(make(name), this.log)] as const);
+    const dbs = NAMES.map((name) => {
+      const db = new LoggedDb(make(name), this.log, name, !PLAIN.has(name));
+      return [name, db] as const;
+    });
     this.db = Object.fromEntries(dbs) as unknown as Record<DbName, Db>;
   }
 

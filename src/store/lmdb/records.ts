@@ -92,6 +92,19 @@ export class Records {
     return this.#codec.readRow(this.#reader, id);
   }
 
+  /** Tasks of which the log has a version, the removed included; as they are now. */
+  loggedIds(): readonly string[] {
+    return this.#rowLog.ids();
+  }
+
+  /** Both visible versions of a task; undefined where there is none, or it is removed. */
+  versions(id: string): { logged: Row | undefined; stored: Row | undefined } {
+    const version = this.#rowLog.find(id);
+    const value = this.#env.db.tasks.getBinaryFast(this.#key.clear().knownId(id));
+    const stored = value && this.#codec.readRow(new Reader(value, 0, value.length), id);
+    return { logged: version && this.#rowOf(id, version), stored };
+  }
+
   /** Visible tasks from there on, in the order of ids. */
   *visibleRows(start: Key): Generator<Row> {
     for (const { key, value } of this.#env.db.tasks.getRange({ start, end: new Key().raw(END) })) {

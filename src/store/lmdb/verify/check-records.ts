@@ -1,13 +1,13 @@
 /** From the records to the indexes: all that a task's record says is where it says. */
 import { isTerminal, type OccurrenceRecord } from '../../../core/model.js';
-import { Reader } from '../bytes.js';
 import { countedAs } from '../counts.js';
 import { type BucketName, Chunks, groupOf } from '../due/chunks.js';
 import { laneKey, MIXED } from '../due/lane.js';
 import { commitOf, levelOf, RUNNING_LEVEL, startOf } from '../due/levels.js';
+import { nextRunning } from '../due/running.js';
 import { keyUntil } from '../key-holders.js';
 import { keyHash } from '../keys/hash.js';
-import { ID_BYTES, idText, Key } from '../keys.js';
+import { idText, Key } from '../keys.js';
 import type { StoreReader } from '../reader.js';
 import { Ends, FAILED, SUCCEEDED, UNTIL } from '../retention.js';
 import {
@@ -189,17 +189,9 @@ export class RecordsCheck {
   #runningOf(commit: number): ReadonlySet<string> {
     const known = this.#running.get(commit);
     if (known !== undefined) return known;
-    const start = new Key().byte(RUNNING_LEVEL).u64(commit);
-    const end = new Key().byte(RUNNING_LEVEL).u64(commit + 1);
-    const id = new Uint8Array(ID_BYTES);
-    const found = new Set<string>();
-    for (const { value } of this.#reader.env.db.due.getRange({ start, end })) {
-      const reader = new Reader(value, 0, value.length);
-      while (!reader.isAtEnd) {
-        reader.into(id, ID_BYTES);
-        found.add(`${idText(id)} ${reader.varint()}`);
-      }
-    }
+    const logged = nextRunning(this.#reader.env.db.due, commit);
+    const begun = logged?.number === commit ? logged.begun : [];
+    const found = new Set(begun.map(({ taskId, serial }) => `${taskId} ${serial}`));
     this.#running.set(commit, found);
     return found;
   }
