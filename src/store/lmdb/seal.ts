@@ -75,8 +75,14 @@ export function sumOf(
   to: number,
 ): number {
   let sum = PRIME_4 ^ keyLength;
-  for (let i = keyAt, end = keyAt + keyLength; i < end; i++) {
-    sum = Math.imul(sum ^ key[i], PRIME_1);
+  let k = keyAt;
+  const keyEnd = keyAt + keyLength;
+  for (const last = keyEnd - 3; k < last; k += 4) {
+    sum = Math.imul(sum ^ wordAt(key, k), PRIME_1);
+    sum ^= sum >>> 15;
+  }
+  for (; k < keyEnd; k++) {
+    sum = Math.imul(sum ^ key[k], PRIME_1);
     sum ^= sum >>> 15;
   }
   let a = sum ^ (to - from);
@@ -109,6 +115,10 @@ export function sumOf(
       c ^= c >>> 15;
       d ^= d >>> 15;
     }
+  }
+  for (const lastWord = to - 3; at < lastWord; at += 4) {
+    b = Math.imul(b ^ wordAt(value, at), PRIME_1);
+    b ^= b >>> 15;
   }
   for (; at < to; at++) {
     a = Math.imul(a ^ value[at], PRIME_1);
