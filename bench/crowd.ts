@@ -1,17 +1,19 @@
 /**
  * Very many tasks of one tenant and some of another, all due in one minute: how late are those of the other?
  *
- *   npx tsx bench/crowd.ts [--big 1000000] [--small 1000] [--ahead 5] [--path DIR] [--json FILE]
+ *   npx tsx bench/crowd.ts [--big 1000000] [--small 1000] [--ahead 5] [--window N] [--path DIR] [--json FILE]
  *
  * `--ahead`: minutes from the last create to the first that is due; the creates are within it if they can be. It ends when the
- * last of the other tenant has started; `--big 10000000` needs 3 GB of disk. Lateness is taken in the handler.
+ * last of the other tenant has started. `--window`: occurrences in memory, 2 million if not given. `--big 10000000` needs 3 GB of disk. Lateness is taken in the handler.
  */
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { MemoryPeaks } from '../src/cli/load/memory.js';
-import { type Context, lmdbStore, Scheduler, systemClock } from '../src/index.js';
+import { InProcessExecutor } from '../src/execution/in-process.js';
+import { type Context, lmdbStore, systemClock } from '../src/index.js';
+import { openWith } from '../src/scheduler.js';
 import { randomOf } from './lib/random.js';
 
 const { values: flags } = parseArgs({
@@ -22,6 +24,7 @@ const { values: flags } = parseArgs({
     path: { type: 'string' },
     json: { type: 'string' },
     seed: { type: 'string', default: '1' },
+    window: { type: 'string' },
   },
 });
 const BIG = Number(flags.big);
@@ -69,7 +72,13 @@ const path = mkdtempSync(join(flags.path ?? tmpdir(), 'tickwheel-bench-'));
 console.log(
   `${cpus()[0]?.model}, ${cpus().length} cores, node ${process.version}, seed ${flags.seed}`,
 );
-const scheduler = await Scheduler.open({ handlers: { note }, store: lmdbStore({ path }) });
+const scheduler = await openWith(
+  { clock, store: lmdbStore({ path }) },
+  {
+    executor: new InProcessExecutor({ handlers: { note }, slots: 64 }),
+    windowMax: flags.window === undefined ? undefined : Number(flags.window),
+  },
+);
 await scheduler.start();
 const peaks = new MemoryPeaks();
 const beganMs = clock.now();
