@@ -28,7 +28,9 @@ const HORIZON_MS = 60_000;
 const CROWDED_HORIZON_MS = 10_000;
 /** So many are looked through in a millisecond, beside other work. */
 const ENTRIES_A_MS = 100;
-/** How long before its start a bucket that does not fit is split, by level. */
+/** And so many moved to another bucket. */
+const SPLITS_A_MS = 20;
+/** How long before its start a bucket that does not fit is split at the latest, by level. */
 const SPLIT_AHEAD_MS = [0, 3, 30, 360, 4320, 43_200].map((minutes) => minutes * 60_000);
 /** Where there is no room that could be told of, it is looked for again after this long. */
 const FULL_RETRY_MS = 1000;
@@ -134,7 +136,9 @@ export class NearWindow {
   #ahead(bucket: Bucket, room: NearRoom, nowMs: number, visible: number): LoadStep {
     const fits = bucket.live <= room.total && bucket.stage !== 'splitting';
     const splits = !fits && bucket.level > 0;
-    const aheadMs = splits ? SPLIT_AHEAD_MS[bucket.level] : Math.max(HORIZON_MS, workMs(bucket));
+    const aheadMs = splits
+      ? Math.max(SPLIT_AHEAD_MS[bucket.level], bucket.live / SPLITS_A_MS)
+      : Math.max(HORIZON_MS, workMs(bucket));
     const atMs = bucket.start - aheadMs;
     if (!splits || atMs > nowMs) return { ...NOTHING, nextAtMs: atMs };
     return Math.max(bucket.addedBy, bucket.rewrittenBy) > visible ? SOON : this.#split();
