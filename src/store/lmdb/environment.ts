@@ -17,7 +17,7 @@
  *   settings  name → JSON
  *   keyLog, keyRuns   the index of idempotency keys (keys/)
  */
-import { existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { open } from 'lmdb';
 import { inNextTurn } from '../../clock/turn.js';
@@ -30,7 +30,7 @@ import {
   TickwheelError,
 } from '../../core/errors.js';
 import { type Arena, MalformedError } from './bytes.js';
-import { checkFile, lacksItsEnd } from './file-check.js';
+import { checkFile, needsMending } from './file-check.js';
 import { Key } from './keys.js';
 import { acquireLock, LOCK_FILE } from './lock.js';
 import { LoggedDb, PutLog } from './put-log.js';
@@ -186,10 +186,7 @@ export class Environment {
     const { readOnly = false } = options;
     try {
       if (readOnly) checkToRead(path, file);
-      else {
-        mkdirSync(path, { recursive: true });
-        checkFile(file);
-      }
+      else checkFile(file);
       return new Environment(path, file, options);
     } catch (error) {
       throw translated(error, file);
@@ -301,7 +298,7 @@ function checkToRead(path: string, file: string): void {
   if (!existsSync(file)) {
     throw new StoreUnavailableError(`there is no store: '${file}' does not exist`);
   }
-  if (!lacksItsEnd(file)) return;
+  if (!needsMending(file)) return;
   let release: (() => void) | undefined;
   try {
     release = acquireLock(join(path, LOCK_FILE));
@@ -316,6 +313,9 @@ function checkToRead(path: string, file: string): void {
     checkFile(file);
   } finally {
     release();
+  }
+  if (statSync(file).size === 0) {
+    throw new StoreUnavailableError(`there is no store: '${file}' is empty`);
   }
 }
 

@@ -3,6 +3,7 @@ import { assert } from '../../core/assert.js';
 import { StoreCorruptError, StoreVersionError } from '../../core/errors.js';
 import type { StoreOpenOptions, StoreSession } from '../store.js';
 import { type Arena, Reader, Writer } from './bytes.js';
+import { flushNames } from './directories.js';
 import { Environment, translated } from './environment.js';
 import { FORMAT, FORMAT_MIN } from './formats.js';
 import type { KeySizes } from './key-index.js';
@@ -24,18 +25,25 @@ export interface Tuning {
   readonly mapBytes?: number;
 }
 
+export interface Directory {
+  readonly path: string;
+  /** The first directory on its path that was made for it. */
+  readonly made: string | undefined;
+}
+
 /**
  * @param release gives the lock free; called when the session is closed
  * @throws StoreCorruptError, StoreVersionError, StoreUnavailableError
  */
 export async function openSession(
-  path: string,
+  { path, made }: Directory,
   options: StoreOpenOptions,
   release: () => void,
   tuning: Tuning = {},
 ): Promise<StoreSession> {
   const env = Environment.open(path, tuning);
   try {
+    flushNames(path, made);
     const chainByte = byteArena();
     const epoch = await begin(env, chainByte);
     return new LmdbSession({ ...options, ...tuning, env, epoch, chainByte, release });
