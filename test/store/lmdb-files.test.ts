@@ -23,7 +23,7 @@ import { FORMAT, FORMAT_MIN } from '../../src/store/lmdb/formats.js';
 import { lmdbStore } from '../../src/store/lmdb/lmdb-store.js';
 import { acquireLock } from '../../src/store/lmdb/lock.js';
 import type { StoreSession } from '../../src/store/store.js';
-import { createOneOff, idOf, occurrenceOf, START_MS, taskOf } from './builders.js';
+import { createOneOff, idOf, next, occurrenceOf, START_MS, taskOf, writing } from './builders.js';
 import { RETENTION } from './trial.js';
 
 const CHILD = fileURLToPath(new URL('./child/store-child.ts', import.meta.url));
@@ -164,6 +164,19 @@ describe('damage', () => {
       }
     };
     await expect(reading()).rejects.toMatchObject(CORRUPT);
+  });
+
+  it('of the number of commits is found, or numbers would be given out twice', async () => {
+    await fill(10);
+    const session = await open();
+    await session.commit([writing(next(taskOf(3), { priority: 2 }))]).durable;
+    await session.close();
+    const raw = openLmdb(dataFile(), { noSubdir: true, maxDbs: 20 } as never);
+    const encoded = { encoding: 'binary', keyEncoding: 'binary', useVersions: true };
+    const chain = raw.openDB('chain', encoded as never);
+    await chain.put(Buffer.from([1]) as never, Buffer.from([1]) as never, 1);
+    await raw.close();
+    await expect(open()).rejects.toMatchObject(CORRUPT);
   });
 
   it('of what is no store at all is refused', async () => {

@@ -52,7 +52,7 @@ export class Records {
   load(): void {
     const start = new Key().raw(END);
     const end = new Key().byte(0);
-    this.#greatestId = this.#rowLog.load();
+    this.#greatestId = this.#rowLog.load(this.#env.newestCommit());
     for (const key of this.#env.db.tasks.getKeys({ start, end, reverse: true, limit: 1 })) {
       const id = idText(key);
       if (id > this.#greatestId) this.#greatestId = id;

@@ -90,8 +90,13 @@ export class RowLog {
     this.#tasks = tasks;
   }
 
-  /** Reads all. @returns the greatest id in it, '' when it is empty */
-  load(): string {
+  /**
+   * Reads all.
+   * @param newest the number of the newest commit
+   * @returns the greatest id in it, '' when it is empty
+   * @throws MalformedError also when it knows of a later commit: numbers would be given out twice
+   */
+  load(newest: number): string {
     this.#young = new Map();
     this.#youngBytes = 0;
     this.#old = NONE;
@@ -111,6 +116,9 @@ export class RowLog {
     for (const { key, value } of this.#log.getRange({ start, end })) {
       const commit = readU64(key, 0);
       const count = readU32(key, 8) + 1;
+      if (commit > newest) {
+        throw new MalformedError(`the newest commit is ${newest}, and there is one of ${commit}`);
+      }
       const last = this.#parts.at(-1);
       if (last?.commit === commit) this.#parts[this.#parts.length - 1] = { commit, count };
       else this.#parts.push({ commit, count });
