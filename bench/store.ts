@@ -232,8 +232,9 @@ async function main(): Promise<void> {
 
 /** As the engine does: what is near is known to it. */
 async function load(session: StoreSession): Promise<void> {
+  const room = { total: 2_000_000, of: () => 2_000_000, crowded: [] };
   for (;;) {
-    const step = await session.due?.load(clock.now(), 2_000_000);
+    const step = await session.due?.load(clock.now(), room);
     if (step?.more !== true) return;
   }
 }

@@ -84,6 +84,7 @@ export interface OwnParts {
   /** Undefined for a producer. */
   readonly executor: Executor | undefined;
   readonly makeWheel?: EngineOptions['makeWheel'];
+  readonly windowMax?: EngineOptions['windowMax'];
 }
 
 /** @internal As `Scheduler.open`. */
@@ -136,7 +137,7 @@ export class Scheduler<H extends object = HandlerMap> {
   static async #wire(
     options: ResolvedOptions,
     values: Values,
-    { executor, makeWheel }: OwnParts,
+    { executor, makeWheel, windowMax }: OwnParts,
     session: StoreSession,
   ): Promise<Scheduler> {
     const { clock, logger } = options;
@@ -172,6 +173,7 @@ export class Scheduler<H extends object = HandlerMap> {
       timeoutGraceMs: options.timeoutGraceMs,
       values,
       makeWheel,
+      windowMax,
       onFailure: (error) => {
         const failure =
           error instanceof StoreUnavailableError

@@ -19,6 +19,8 @@ export interface Stats extends StateCounts {
     readonly maxReady: Bound;
     readonly maxUnflushedBytes: Bound;
     readonly slots: Bound;
+    /** Occurrences that wait for their time or a lane in memory; no limit where the store cannot keep them. */
+    readonly timed: Bound;
     /** By tenant: `waiting`, `running`, `startsPerSecond`, and `pending` (tasks that have not ended). */
     readonly tenants: Readonly<Record<string, Readonly<Record<string, Bound>>>>;
     readonly handlers: Readonly<Record<string, Readonly<Record<string, Bound>>>>;
@@ -67,6 +69,7 @@ export function statsOf(
       maxReady: { current: figures.ready, limit: options.maxReady },
       maxUnflushedBytes: { current: figures.unflushedBytes, limit: options.maxUnflushedBytes },
       slots: { current: figures.running, limit: figures.slots },
+      timed: { current: figures.timed, limit: figures.timedMax },
       tenants: figures.tenants,
       handlers: figures.handlers,
     },

@@ -192,7 +192,7 @@ export class Apply {
       if (existed) timing.remove(occurrence.id);
       return false;
     }
-    if (loader?.isNear(occurrence.dueAt) === false) {
+    if (loader?.admits(occurrence, occurrence.dueAt) === false) {
       // The store gives it in time, or gave it and has not moved it.
       if (existed) timing.removeUnless(occurrence.id, occurrence.dueAt);
       return false;

@@ -45,6 +45,8 @@ export interface EngineOptions {
   readonly values: StoredValues;
   /** Absent: `TimerWheel.create`. */
   readonly makeWheel?: ((startTick: number) => Promise<TimerWheel>) | undefined;
+  /** Absent: what the loader takes to be a good bound. */
+  readonly windowMax?: number | undefined;
   readonly onFailure: (error: Error) => void;
 }
 
@@ -256,7 +258,16 @@ export class Engine implements ClockParticipant {
     parts.holding = true;
     parts.timing = timing;
     const { due } = this.#options.session;
-    if (due !== undefined) parts.loader = new Loader(due, timing);
+    if (due !== undefined) {
+      parts.loader = new Loader({
+        window: due,
+        timing,
+        log: this.#options.log,
+        isParked: ({ tenant, handler, handlerVersion: version }) =>
+          parts.scopes.isPaused(tenant, handler) || !runs(executor, handler, version),
+        windowMax: this.#options.windowMax,
+      });
+    }
     const orphans = due === undefined ? await this.#scan(timing) : new Set(due.runningTasks());
     this.#loop.beginAway();
     parts.holding = false;
@@ -414,10 +425,11 @@ export class Engine implements ClockParticipant {
   }
 
   get figures(): EngineFigures {
-    const { ready, timing, dispatch, admission } = this.#parts;
+    const { ready, timing, dispatch, admission, loader } = this.#parts;
     const bounds = ready.bounds();
     return {
       timed: timing?.size ?? 0,
+      timedMax: loader?.windowMax,
       overdue: timing?.overdue ?? 0,
       ready: ready.size,
       running: dispatch?.runs.size ?? 0,
@@ -437,6 +449,7 @@ export class Engine implements ClockParticipant {
 export interface EngineFigures {
   /** Occurrences in the wheel or overdue in the backlog. */
   readonly timed: number;
+  readonly timedMax: number | undefined;
   readonly overdue: number;
   readonly ready: number;
   readonly running: number;

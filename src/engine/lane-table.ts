@@ -47,6 +47,16 @@ export class LaneTable {
     return lane;
   }
 
+  /** References to the lane; 0 where there is none. O(lanes of the tenant). */
+  countOf(tenant: string, handler: string, version: number | undefined): number {
+    const first = this.#firstOf.get(tenant) ?? NONE;
+    for (let lane = first; lane !== NONE; lane = this.#next[lane]) {
+      const name = this.#names[lane];
+      if (name.handler === handler && name.version === version) return this.#references[lane];
+    }
+    return 0;
+  }
+
   /** What the number stands for; of a lane given back, what it last stood for. */
   name(lane: number): LaneName {
     const name = this.#names[lane];

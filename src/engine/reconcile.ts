@@ -96,7 +96,7 @@ export class Reconcile {
     const { taskId, occurrenceId, state, dueAt } = entry;
     const { timing, working, inbox, loader } = this.#parts;
     // It has not come near yet: the store keeps it until then.
-    if (loader?.isNear(dueAt) === false) return;
+    if (loader?.isNear(entry, dueAt) === false) return;
     if (timing?.has(occurrenceId) === true) return;
     if (state !== 'ready' && dueAt > nowMs - OVERDUE_MS) return;
     const active = working.get(taskId);

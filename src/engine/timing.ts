@@ -18,6 +18,8 @@ export interface Timed {
   readonly dueAt: number;
 }
 
+export type TimedLane = Pick<Timed, 'tenant' | 'handler' | 'handlerVersion'>;
+
 /** A due occurrence whose lane has room. */
 export interface Admitted {
   readonly taskId: string;
@@ -95,6 +97,11 @@ export class Timing {
   /** Occurrences in the wheel or the backlog. */
   get size(): number {
     return this.#options.near.size;
+  }
+
+  /** Of one lane. */
+  sizeOf({ tenant, handler, handlerVersion }: TimedLane): number {
+    return this.#options.lanes.countOf(tenant, handler, handlerVersion);
   }
 
   get overdue(): number {

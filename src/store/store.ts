@@ -194,20 +194,31 @@ export interface LiveEntry {
   readonly held: boolean;
 }
 
+/** Whose work it is, as far as room is given out apart. */
+export type Lane = Pick<LiveEntry, 'tenant' | 'handler' | 'handlerVersion'>;
+
+/** How many occurrences more may come near. */
+export interface NearRoom {
+  readonly total: number;
+  of(lane: Lane): number;
+  /** Of these, too many came near by what was committed: what else comes in of them, the store is to keep until there is room. */
+  readonly crowded: readonly Lane[];
+}
+
 /**
- * The near window over a store's due index. An occurrence that waits for its time is near when it is due before the
- * watermark, or was given by `load`. What a commit makes pending with a due time before the watermark as it stands
- * once the commit is visible is timed by the engine itself; all else is given by `load`, at least once, in time.
+ * The near window over a store's due index. An occurrence that waits for its time is near when it `isNear`, or was given
+ * by `load`. What a commit makes pending is timed by the engine itself when it is near once the commit is visible; all
+ * else is given by `load`, at least once: in time, or when there is room for its lane.
  */
 export interface DueWindow {
-  /** Wall clock ms; never goes back. */
-  readonly watermarkMs: number;
+  /** What is near changes only within `load`, and never from near to not for what had room. */
+  isNear(lane: Lane, dueAt: number): boolean;
   /**
-   * The next step of what comes near, of at most some 1,000 entries; `room` more may be near. To be called with no
-   * commit of the caller's under way, and again at once while `more`, otherwise at `nextAtMs` (wall clock ms, Infinity:
-   * never) or when something was committed. What it gives may have changed since it was due to be given: then it means nothing.
+   * The next step of what comes near, of at most some 2,000 entries. To be called with no commit of the caller's under
+   * way, and again at once while `more`, otherwise at `nextAtMs` (wall clock ms, Infinity: never) or when something was
+   * committed or room was made. What it gives may have changed since it was due to be given: then it means nothing.
    */
-  load(nowMs: number, room: number): Promise<DueStep>;
+  load(nowMs: number, room: NearRoom): Promise<DueStep>;
   /** When the first of those that are not near is due, or not long before; undefined when all are near. */
   earliestMs(): number | undefined;
   /** Tasks with an occurrence that was recorded as running when the store was opened. */

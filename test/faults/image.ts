@@ -11,7 +11,7 @@
  */
 import type { Dice } from '../simulation/dice.js';
 
-const PAGE_BYTES = 4096;
+export const PAGE_BYTES = 4096;
 const HALF_BYTES = PAGE_BYTES / 2;
 const TRANSACTION_AT = 152;
 const BOOT_AT = 160;
@@ -37,6 +37,11 @@ function newestOf(file: Buffer): number {
  */
 export function isUsable({ a, b }: Pair): boolean {
   return transactionAt(b, HALF_BYTES) <= newestOf(a);
+}
+
+/** Whether anything of the file was ever flushed. */
+export function isFlushed(file: Buffer): boolean {
+  return transactionAt(file, HALF_BYTES) > 0;
 }
 
 /** Whether transactions were visible and not flushed at A; at B. */
@@ -70,7 +75,13 @@ export function imageOf(pair: Pair, pages: readonly number[], share: number, dic
     b.copy(image, page * PAGE_BYTES, page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
   }
   b.copy(image, HALF_BYTES, HALF_BYTES, PAGE_BYTES);
+  return rebooted(image);
+}
+
+/** As another boot of the machine finds it; the image itself. */
+export function rebooted(image: Buffer): Buffer {
   for (const meta of METAS) {
+    if (meta + BOOT_AT + 8 > image.length) continue;
     const boot = image.readBigInt64LE(meta + BOOT_AT);
     // Zero says that nothing was written there.
     if (boot !== 0n) image.writeBigInt64LE(boot ^ 0x5aa5n, meta + BOOT_AT);

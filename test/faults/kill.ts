@@ -125,9 +125,11 @@ async function drain(
 export async function waitUntilAllEnded(scheduler: Scheduler<FaultsHandlers>): Promise<string[]> {
   const clock = systemClock();
   const untilMs = clock.now() + DRAIN_MS;
-  for (;;) {
+  for (let looks = 0; ; ) {
     const { pending, ready, running } = await scheduler.stats();
-    if (pending + ready + running === 0) return [];
+    // Counts are of what is decided: what reads see follows, and a second look is late enough.
+    looks = pending + ready + running === 0 ? looks + 1 : 0;
+    if (looks === 2) return [];
     if (clock.now() > untilMs) {
       return [`never ended: ${JSON.stringify({ pending, ready, running })}`];
     }

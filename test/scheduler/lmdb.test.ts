@@ -3,7 +3,9 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { InProcessExecutor } from '../../src/execution/in-process.js';
 import { type Context, lmdbStore, Scheduler, VirtualClock } from '../../src/index.js';
+import { openWith } from '../../src/scheduler.js';
 import { START_MS, seeded } from './helpers.js';
 
 const random = seeded(4);
@@ -100,5 +102,77 @@ describe('tasks that are due far ahead', () => {
     await clock.advance('20d');
     expect(ran).toEqual([9, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
     await scheduler.shutdown();
+  });
+});
+
+describe('more than memory may hold', () => {
+  const BIG = 1200;
+  const SMALL = 20;
+  const WINDOW = 200;
+  let clock: VirtualClock;
+  let scheduler: Scheduler;
+  /** Tenants, in the order in which their tasks started. */
+  let started: string[];
+  let timedMax: number;
+
+  beforeEach(async () => {
+    clock = new VirtualClock(START_MS);
+    started = [];
+    timedMax = 0;
+    const handlers = {
+      note: async (_payload: unknown, ctx: Context): Promise<void> => {
+        started.push(ctx.tenant);
+        if (started.length % 50 === 0) await look();
+      },
+    };
+    const store = lmdbStore({ path: root });
+    const executor = new InProcessExecutor({ handlers, slots: 4 });
+    scheduler = await openWith({ clock, random, store }, { executor, windowMax: WINDOW });
+    await scheduler.start();
+  });
+
+  afterEach(() => scheduler.shutdown());
+
+  async function look(): Promise<void> {
+    const { bounds } = await scheduler.stats();
+    timedMax = Math.max(timedMax, bounds.timed.current);
+  }
+
+  async function create(count: number, tenant: string, delay: number): Promise<void> {
+    const options = { tenant, delay };
+    await scheduler.scheduleMany(
+      Array.from({ length: count }, () => ({ handler: 'note', payload: 0, options })),
+    );
+    await look();
+  }
+
+  it.each([
+    ['an hour ahead', 3_600_000],
+    ['within the near window', 30_000],
+    ['at once', 0],
+  ])('waits in the store, and another tenant does not wait behind it: due %s', async (_, delay) => {
+    await create(BIG, 'big', delay);
+    await create(SMALL, 'small', delay);
+    await clock.advance(delay + 1000);
+    expect(started.length).toBe(BIG + SMALL);
+    // What one turn creates or lets go comes on top.
+    expect(timedMax).toBeLessThan(WINDOW + BIG / 2);
+    const last = started.lastIndexOf('small');
+    if (delay > 0) expect(last).toBeLessThan(BIG / 2);
+    expect((await scheduler.stats()).pending).toBe(0);
+  });
+
+  it('waits in the store while its tenant is paused, and goes on when it is resumed', async () => {
+    await create(BIG, 'big', 30_000);
+    await scheduler.pause({ tenant: 'big' });
+    await clock.advance(60_000);
+    await create(BIG, 'big', 0);
+    expect(started).toEqual([]);
+    await create(SMALL, 'small', 0);
+    await clock.advance(1000);
+    expect(started.length).toBe(SMALL);
+    await scheduler.resume({ tenant: 'big' });
+    await clock.advance(1000);
+    expect(started.length).toBe(2 * BIG + SMALL);
   });
 });

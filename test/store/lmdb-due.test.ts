@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../src/clock/virtual.js';
 import type { OccurrenceRecord } from '../../src/core/model.js';
 import { lmdbStore } from '../../src/store/lmdb/lmdb-store.js';
-import type { DueWindow, StoreSession, Unit } from '../../src/store/store.js';
+import type { DueWindow, NearRoom, StoreSession, Unit } from '../../src/store/store.js';
 import {
   completed,
   creating,
@@ -54,11 +54,15 @@ async function commit(...units: Unit[]): Promise<void> {
   expect(await session.commit(units).visible).toEqual([]);
 }
 
+function roomFor(total: number): NearRoom {
+  return { total, of: () => total, crowded: [] };
+}
+
 /** All that `load` gives now, by occurrence. */
 async function near(into: Map<string, number>, room = 1_000_000): Promise<number> {
   for (let steps = 0; ; steps++) {
     expect(steps).toBeLessThan(10_000);
-    const step = await (session.due as DueWindow).load(clock.now(), room - into.size);
+    const step = await (session.due as DueWindow).load(clock.now(), roomFor(room - into.size));
     for (const entry of step.entries) into.set(entry.occurrenceId, entry.dueAt);
     if (!step.more) return step.nextAtMs;
   }
@@ -227,7 +231,7 @@ class Engine {
   #see(record: OccurrenceRecord): void {
     const { id, dueAt } = record;
     this.pending.set(id, record);
-    if (dueAt < (session.due as DueWindow).watermarkMs) this.known.set(id, dueAt);
+    if (session.due?.isNear(record, dueAt)) this.known.set(id, dueAt);
     else if (this.known.get(id) !== dueAt) this.known.delete(id);
   }
 
@@ -235,7 +239,7 @@ class Engine {
   async load(): Promise<void> {
     for (let steps = 0; ; steps++) {
       expect(steps).toBeLessThan(20_000);
-      const step = await (session.due as DueWindow).load(clock.now(), 1100);
+      const step = await (session.due as DueWindow).load(clock.now(), roomFor(1100));
       for (const { occurrenceId, dueAt } of step.entries) this.known.set(occurrenceId, dueAt);
       if (!step.more && step.nextAtMs > clock.now() + 20) return;
     }

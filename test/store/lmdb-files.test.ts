@@ -19,10 +19,11 @@ import { fileURLToPath } from 'node:url';
 import { open as openLmdb } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../src/clock/virtual.js';
+import { FORMAT, FORMAT_MIN } from '../../src/store/lmdb/formats.js';
 import { lmdbStore } from '../../src/store/lmdb/lmdb-store.js';
 import { acquireLock } from '../../src/store/lmdb/lock.js';
 import type { StoreSession } from '../../src/store/store.js';
-import { createOneOff, idOf, occurrenceOf, START_MS, taskOf } from './builders.js';
+import { createOneOff, idOf, next, occurrenceOf, START_MS, taskOf, writing } from './builders.js';
 import { RETENTION } from './trial.js';
 
 const CHILD = fileURLToPath(new URL('./child/store-child.ts', import.meta.url));
@@ -165,6 +166,19 @@ describe('damage', () => {
     await expect(reading()).rejects.toMatchObject(CORRUPT);
   });
 
+  it('of the number of commits is found, or numbers would be given out twice', async () => {
+    await fill(10);
+    const session = await open();
+    await session.commit([writing(next(taskOf(3), { priority: 2 }))]).durable;
+    await session.close();
+    const raw = openLmdb(dataFile(), { noSubdir: true, maxDbs: 20 } as never);
+    const encoded = { encoding: 'binary', keyEncoding: 'binary', useVersions: true };
+    const chain = raw.openDB('chain', encoded as never);
+    await chain.put(Buffer.from([1]) as never, Buffer.from([1]) as never, 1);
+    await raw.close();
+    await expect(open()).rejects.toMatchObject(CORRUPT);
+  });
+
   it('of what is no store at all is refused', async () => {
     writeFileSync(dataFile(), 'not a store, but long enough to be one '.repeat(1000));
     await expect(open()).rejects.toMatchObject(CORRUPT);
@@ -172,15 +186,18 @@ describe('damage', () => {
 });
 
 describe('formats', () => {
-  it('refuses a store of a newer one', async () => {
+  it.each([
+    ['a newer one', FORMAT + 1],
+    ['one that no version had that was given out', FORMAT_MIN - 1],
+  ])('refuses a store of %s', async (_, format) => {
     await fill(1);
     const raw = openLmdb(dataFile(), { noSubdir: true, maxDbs: 20 } as never);
     const meta = raw.openDB('meta', { encoding: 'binary', keyEncoding: 'binary' } as never);
-    await meta.put(Buffer.from([1]) as never, Buffer.from([2]) as never);
+    await meta.put(Buffer.from([1]) as never, Buffer.from([format]) as never);
     await raw.close();
     await expect(open()).rejects.toMatchObject({
       code: 'TICKWHEEL_STORE_VERSION',
-      message: expect.stringContaining('format 2'),
+      message: expect.stringContaining(`format ${format}`),
     });
   });
 });

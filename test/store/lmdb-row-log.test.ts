@@ -30,7 +30,8 @@ function storeIn(path: string, limits = SMALL): Store {
   const { capabilities } = lmdbStore({ path });
   return {
     capabilities,
-    open: (options) => openSession(path, options, () => {}, { rowLog: limits }),
+    open: (options) =>
+      openSession({ path, made: undefined }, options, () => {}, { rowLog: limits }),
   };
 }
 

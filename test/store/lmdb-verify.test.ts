@@ -5,9 +5,29 @@ import { join } from 'node:path';
 import { open as openLmdb } from 'lmdb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fixedRate, lmdbStore, Scheduler, VirtualClock } from '../../src/index.js';
+import { SEAL_BYTES, wholeWords } from '../../src/store/lmdb/bytes.js';
+import { sealed } from '../../src/store/lmdb/seal.js';
 import { type Verification, verifyStore } from '../../src/store/lmdb/verify/verify.js';
+import { seeded } from '../scheduler/helpers.js';
 import { START_MS } from './builders.js';
 
+const SEED = Number(process.env.VERIFY_SEED ?? 20_261_130);
+const random = seeded(SEED);
+/** All that have something in them. */
+const DATABASES = [
+  'pool',
+  'tasks',
+  'rowlog',
+  'history',
+  'names',
+  'attempts',
+  'due',
+  'buckets',
+  'ends',
+  'dead',
+  'counts',
+  'keyLog',
+];
 let root: string;
 let copies = 0;
 
@@ -79,23 +99,51 @@ const removedPending: Damage = (db) => {
   return db.remove(keys[20] as Buffer);
 };
 
-/** Under a key that differs in one byte. */
+function bodyOf(value: Buffer): Buffer {
+  return Buffer.from(value.subarray(0, value.length - SEAL_BYTES));
+}
+
+/** Under a key that differs in one byte, with the right checksum. */
 function forged(at: number): Damage {
   return (db, { key, value }) => {
     const other = Buffer.from(key);
     other[at] = (other[at] ?? 0) ^ 1;
-    return db.put(other, value);
+    return db.put(other, sealed(other, bodyOf(value)));
   };
 }
 
+/** With the right checksum. */
 function changed(at: number): Damage {
   return (db, { key, value }) => {
-    const other = Buffer.from(value);
+    const other = bodyOf(value);
     const place = at < 0 ? other.length + at : at;
     other[place] = (other[place] ?? 0) ^ 1;
-    return db.put(key, other);
+    return db.put(key, sealed(key, other));
   };
 }
+
+/** One bit of the value, as a disk may lose it. */
+const flipped: Damage = (db, { key, value }) => {
+  const other = Buffer.from(value);
+  const place = Math.floor(other.length * random());
+  other[place] = (other[place] ?? 0) ^ (1 << Math.floor(8 * random()));
+  return db.put(key, other);
+};
+
+/** A log in which all names of tasks are one off. */
+const renamed: Damage = async (db) => {
+  for (const { key, value } of [...db.getRange({})]) {
+    const other = Buffer.from(value);
+    for (let at = 0; at < other.length; ) {
+      const length = other.readUInt32LE(at + 16);
+      other[at + 15] = (other[at + 15] ?? 0) ^ 1;
+      const id = other.subarray(at, at + 16);
+      other.set(sealed(id, other.subarray(at + 20, at + 20 + length)), at + 20);
+      at += wholeWords(20 + length + SEAL_BYTES);
+    }
+    await db.put(Buffer.from(key), other);
+  }
+};
 
 describe('verify', () => {
   it('finds that all agrees where it does', async () => {
@@ -113,7 +161,7 @@ describe('verify', () => {
     ['a task that is gone', 'tasks', removedPending, /key leads to task|count/],
     ['a task that is another', 'tasks', forged(15), /key/],
     ['a chunk of the due index that is gone', 'due', removed, /not in the due index/],
-    ['a chunk of the due index that is there twice', 'due', forged(25), /bucket .* counts/],
+    ['a chunk of the due index that is there twice', 'due', forged(38), /bucket .* counts/],
     ['a bucket that is gone', 'buckets', removed, /not listed/],
     ['a bucket that counts wrongly', 'buckets', changed(0), /bucket .* counts/],
     ['an occurrence that is gone from the history', 'history', removed, /in its history/],
@@ -122,6 +170,7 @@ describe('verify', () => {
     ['a name that leads nowhere', 'names', forged(15), /leads to no occurrence/],
     ['an attempt that is gone', 'attempts', removed, /attempts, there are/],
     ['an attempt of nothing', 'attempts', forged(15), /belongs to no occurrence/],
+    ['a log of tasks that are not there', 'rowlog', renamed, /not in the tree/],
     ['a dead letter that is gone', 'dead', removed, /not listed as one/],
     ['a dead letter that is none', 'dead', forged(7), /has no such one/],
     ['an end that retention does not know', 'ends', removed, /retention does not know/],
@@ -132,6 +181,18 @@ describe('verify', () => {
     const { disagreements, disagreementCount } = await verify(await damaged(name, damage));
     expect(disagreementCount).toBeGreaterThan(0);
     expect(disagreements.join('\n')).toMatch(expected);
+  });
+
+  const flips = DATABASES.flatMap((name) => [1, 2, 3].map((n) => [name, n] as const));
+  it.each(flips)(`finds a bit that was lost in '%s' (VERIFY_SEED=${SEED}), %i`, async (name) => {
+    const found = await verify(await damaged(name, flipped)).then(
+      ({ disagreements }) => disagreements.join('\n'),
+      (error: unknown) => {
+        expect(error).toMatchObject({ code: 'TICKWHEEL_STORE_CORRUPT' });
+        return (error as Error).message;
+      },
+    );
+    expect(found).toMatch(new RegExp(`of '${name}' is not what was written|newest version of`));
   });
 
   it('names the file when there is no store', async () => {

@@ -415,7 +415,7 @@ export class Applier {
     counts.add(stored.record.tenant, countedAs(stored.record), -1);
     if (stored.dead !== 0) records.removeDead(stored.dead);
     records.removeAttempts(row, stored);
-    due.remove(stored, stored.record.dueAt, context);
+    due.remove(stored, stored.record, row.task.priority, context);
   }
 }
 

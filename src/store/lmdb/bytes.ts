@@ -8,6 +8,9 @@
  *   text     varint of the UTF-8 length, then the bytes
  */
 const ARENA_BYTES = 256 * 1024;
+/** Behind each value: room for its checksum (seal.ts). */
+export const SEAL_BYTES = 4;
+const WORD_BYTES = 4;
 const TWO_7 = 128;
 const TWO_32 = 2 ** 32;
 
@@ -41,22 +44,26 @@ export class Writer {
     this.#reuses = reuses;
   }
 
-  /** Begins a value of at most that many bytes. */
+  /** Begins a value of at most that many bytes, at a whole word. */
   begin(bytesMax: number): void {
-    if (this.#at + bytesMax > this.#arena.length) {
+    this.align();
+    const max = bytesMax + SEAL_BYTES;
+    if (this.#at + max > this.#arena.length) {
       if (this.#reuses) this.#used.push(this.#arena);
-      this.#arena = bytesMax > ARENA_BYTES ? newArena(bytesMax) : this.#take();
+      this.#arena = max > ARENA_BYTES ? newArena(max) : this.#take();
       this.#at = 0;
     }
     this.#start = this.#at;
   }
 
-  /** The value that was begun, as a place in its arena; valid until the next `end`. */
+  /** The value that was begun, as a place in its arena; valid until the next `end`. Its checksum has room behind it. */
   end(): Arena {
-    return this.endAt(this.size);
+    const arena = this.endAt(this.size);
+    this.#at += SEAL_BYTES;
+    return arena;
   }
 
-  /** As `end`, of the first `size` bytes; those behind them begin the next value. */
+  /** Of the first `size` bytes, which have no room for a checksum: those behind them begin the next value. */
   endAt(size: number): Arena {
     const arena = this.#arena;
     arena.start = this.#start;
@@ -87,6 +94,11 @@ export class Writer {
   u32(value: number): void {
     this.u32At(this.#at, value);
     this.#at += 4;
+  }
+
+  /** On to a whole word. */
+  align(): void {
+    this.#at = wholeWords(this.#at);
   }
 
   u32At(at: number, value: number): void {
@@ -174,6 +186,10 @@ export class Writer {
     else for (let i = 0; i < length; i++) arena[at + i] = value[i];
     this.#at = at + length;
   }
+}
+
+export function wholeWords(bytes: number): number {
+  return Math.ceil(bytes / WORD_BYTES) * WORD_BYTES;
 }
 
 /** Bytes that a text takes at most, with its length. */

@@ -17,7 +17,7 @@
  *   settings  name → JSON
  *   keyLog, keyRuns   the index of idempotency keys (keys/)
  */
-import { existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { open } from 'lmdb';
 import { inNextTurn } from '../../clock/turn.js';
@@ -30,7 +30,7 @@ import {
   TickwheelError,
 } from '../../core/errors.js';
 import { type Arena, MalformedError } from './bytes.js';
-import { checkFile, lacksItsEnd } from './file-check.js';
+import { checkFile, needsMending } from './file-check.js';
 import { Key } from './keys.js';
 import { acquireLock, LOCK_FILE } from './lock.js';
 import { LoggedDb, PutLog } from './put-log.js';
@@ -44,13 +44,28 @@ export interface RangeOptions {
   readonly values?: boolean;
 }
 
-/** A database with our keys and values. What is read is valid until the next read. */
+export interface Pair {
+  readonly key: Uint8Array;
+  readonly value: Uint8Array;
+}
+
+/**
+ * A database with our keys and values. What is read is valid until the next read; reading throws MalformedError when it is
+ * not what was written.
+ */
 export interface Db {
+  readonly name: string;
+  /** Values have checksums. */
+  readonly isSealed: boolean;
   /** Queues; see PutLog. */
   put(key: Key, value: Arena): void;
+  /** What ends with its checksum already. */
+  putSealed(key: Key, value: Arena): void;
   remove(key: Key): void;
   getBinaryFast(key: Key): Uint8Array | undefined;
-  getRange(options: RangeOptions): Iterable<{ key: Uint8Array; value: Uint8Array }>;
+  getRange(options: RangeOptions): Iterable<Pair>;
+  /** With their checksums, unchecked. */
+  getRawRange(options: RangeOptions): Iterable<Pair>;
   getKeys(options: RangeOptions): Iterable<Uint8Array>;
 }
 
@@ -98,6 +113,8 @@ const NAMES = [
 ] as const;
 
 export type DbName = (typeof NAMES)[number];
+/** What says how to read all others, and what has a checksum for each task (row-log.ts). */
+const PLAIN: ReadonlySet<DbName> = new Set(['meta', 'rowlog']);
 
 /** What lmdb-js's writer tells the thread that waits for it: readers see the transaction, it is not flushed yet. */
 const IS_VISIBLE = 1;
@@ -169,10 +186,7 @@ export class Environment {
     const { readOnly = false } = options;
     try {
       if (readOnly) checkToRead(path, file);
-      else {
-        mkdirSync(path, { recursive: true });
-        checkFile(file);
-      }
+      else checkFile(file);
       return new Environment(path, file, options);
     } catch (error) {
       throw translated(error, file);
@@ -199,7 +213,10 @@ export class Environment {
       this.#root.openDB(name, { ...DB_OPTIONS, ...options });
     this.#chain = make('chain', { useVersions: true }) as ChainDb;
     this.log = new PutLog();
-    const dbs = NAMES.map((name) => [name, new LoggedDb(make(name), this.log)] as const);
+    const dbs = NAMES.map((name) => {
+      const db = new LoggedDb(make(name), this.log, name, !PLAIN.has(name));
+      return [name, db] as const;
+    });
     this.db = Object.fromEntries(dbs) as unknown as Record<DbName, Db>;
   }
 
@@ -281,7 +298,7 @@ function checkToRead(path: string, file: string): void {
   if (!existsSync(file)) {
     throw new StoreUnavailableError(`there is no store: '${file}' does not exist`);
   }
-  if (!lacksItsEnd(file)) return;
+  if (!needsMending(file)) return;
   let release: (() => void) | undefined;
   try {
     release = acquireLock(join(path, LOCK_FILE));
@@ -296,6 +313,9 @@ function checkToRead(path: string, file: string): void {
     checkFile(file);
   } finally {
     release();
+  }
+  if (statSync(file).size === 0) {
+    throw new StoreUnavailableError(`there is no store: '${file}' is empty`);
   }
 }
 

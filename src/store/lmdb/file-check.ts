@@ -1,8 +1,12 @@
 /**
- * A look at the file before it is mapped: where a map reaches beyond the end of its file, reading ends the process.
+ * A look at the file before it is mapped: where a map reaches beyond the end of its file, or its first page is no page,
+ * reading ends the process.
  *
  * A file may rightly be shorter than its newest page says, when those at the end are free. So one that is too short is
  * made longer: what is missing reads as zeros, which LMDB finds to be no page, as soon as something needs it.
+ *
+ * A file that was made and never flushed may be anything after power loss: its pages are there or are blank, in any mixture.
+ * Nobody was told of anything in it, so it is emptied. What was flushed once always has both of its first pages.
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
 import { StoreCorruptError } from '../../core/errors.js';
@@ -12,15 +16,33 @@ const MAGIC = 0xbeef_c0de;
 const MAGIC_AT = 24;
 const PAGE_SIZE_AT = 48;
 const LAST_PAGE_AT = 144;
+const TRANSACTION_AT = 152;
 const META_BYTES = 160;
 const PAGE_BYTES_MAX = 65_536;
+/** What the pages of a system may be, where the file does not say. */
+const PAGE_BYTES = [4096, 8192, 16_384, 32_768, 65_536];
+/** The first that is flushed is one of these; a task comes far later. */
+const FIRST_TRANSACTIONS = 2;
+/** No file that was never flushed is longer. */
+const UNFLUSHED_MAX = 2 ** 24;
 
-/** Whether it is shorter than it says; changes nothing. @throws StoreCorruptError when it is no store's */
-export function lacksItsEnd(file: string): boolean {
+interface Meta {
+  readonly pageBytes: number;
+  readonly lastPage: number;
+  readonly transaction: number;
+}
+
+/** `blank`: zeros, or beyond the end of the file. */
+type Page = Meta | 'blank' | 'damaged';
+
+/** Whether `checkFile` would change it. @throws StoreCorruptError when it is no store's */
+export function needsMending(file: string): boolean {
   const fd = openSync(file, 'r');
   try {
     const { size } = fstatSync(fd);
-    return size > 0 && size < bytesNeeded(fd, file);
+    if (size === 0) return false;
+    const needed = bytesNeeded(fd, file, size);
+    return needed === 0 || size < needed;
   } finally {
     closeSync(fd);
   }
@@ -38,31 +60,51 @@ export function checkFile(file: string): void {
   try {
     const { size } = fstatSync(fd);
     if (size === 0) return;
-    const needed = bytesNeeded(fd, file);
-    if (size < needed) ftruncateSync(fd, needed);
+    const needed = bytesNeeded(fd, file, size);
+    if (needed === 0 || size < needed) ftruncateSync(fd, needed);
   } finally {
     closeSync(fd);
   }
 }
 
-/** By the meta pages that are whole. */
-function bytesNeeded(fd: number, file: string): number {
-  const first = readMeta(fd, 0);
-  const pageBytes = first?.pageBytes ?? 4096;
-  const second = readMeta(fd, pageBytes);
-  if (first === undefined && second === undefined) {
-    throw new StoreCorruptError(`the store's file '${file}' is damaged: it does not begin as one`);
+/** By both meta pages; 0: nothing in it was ever flushed. */
+function bytesNeeded(fd: number, file: string, size: number): number {
+  const first = readPage(fd, 0);
+  const pageBytes = typeof first === 'string' ? pageBytesOf(fd) : first.pageBytes;
+  const second = readPage(fd, pageBytes);
+  if (typeof first !== 'string' && typeof second !== 'string') {
+    return (Math.max(first.lastPage, second.lastPage) + 1) * pageBytes;
   }
-  const last = Math.max(first?.lastPage ?? 0, second?.lastPage ?? 0);
-  return (last + 1) * pageBytes;
+  const isUnflushed = isBlankOrFirst(first) && isBlankOrFirst(second);
+  const hasMeta = typeof first !== 'string' || typeof second !== 'string';
+  if (isUnflushed && size <= UNFLUSHED_MAX && (hasMeta || isBlank(fd, size))) return 0;
+  throw new StoreCorruptError(`the store's file '${file}' is damaged: it does not begin as one`);
 }
 
-function readMeta(fd: number, at: number): { pageBytes: number; lastPage: number } | undefined {
+function isBlankOrFirst(page: Page): boolean {
+  if (page === 'damaged') return false;
+  return page === 'blank' || page.transaction <= FIRST_TRANSACTIONS;
+}
+
+/** As the second page says, if the first is blank. */
+function pageBytesOf(fd: number): number {
+  return PAGE_BYTES.find((bytes) => typeof readPage(fd, bytes) !== 'string') ?? 4096;
+}
+
+function isBlank(fd: number, size: number): boolean {
+  const bytes = Buffer.alloc(size);
+  readSync(fd, bytes, 0, size, 0);
+  return bytes.every((byte) => byte === 0);
+}
+
+function readPage(fd: number, at: number): Page {
   const bytes = Buffer.alloc(META_BYTES);
-  if (readSync(fd, bytes, 0, META_BYTES, at) < META_BYTES) return undefined;
-  if (bytes.readUInt32LE(MAGIC_AT) !== MAGIC) return undefined;
+  readSync(fd, bytes, 0, META_BYTES, at);
+  if (bytes.every((byte) => byte === 0)) return 'blank';
+  if (bytes.readUInt32LE(MAGIC_AT) !== MAGIC) return 'damaged';
   const pageBytes = bytes.readUInt32LE(PAGE_SIZE_AT);
   const lastPage = Number(bytes.readBigUInt64LE(LAST_PAGE_AT));
+  const transaction = Number(bytes.readBigUInt64LE(TRANSACTION_AT));
   const isSane = pageBytes >= 256 && pageBytes <= PAGE_BYTES_MAX && lastPage < 2 ** 40;
-  return isSane ? { pageBytes, lastPage } : undefined;
+  return isSane ? { pageBytes, lastPage, transaction } : 'damaged';
 }

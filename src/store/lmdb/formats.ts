@@ -9,8 +9,9 @@ import type {
 } from '../../core/model.js';
 import { MalformedError } from './bytes.js';
 
-/** Of the file as a whole; a store refuses one that is greater. */
-export const FORMAT = 1;
+/** Of the file as a whole; a store refuses one that is greater, or less than the least. */
+export const FORMAT = 2;
+export const FORMAT_MIN = 2;
 
 class Words<T extends string> {
   readonly #words: readonly T[];

@@ -66,12 +66,12 @@ export class LmdbStore implements Store {
   }
 
   async open(options: StoreOpenOptions): Promise<StoreSession> {
-    mkdirSync(this.#path, { recursive: true });
+    const made = mkdirSync(this.#path, { recursive: true });
     const release = await this.#lock();
     try {
       // Only those who have such a store load the library.
       const { openSession } = await import('./opening.js');
-      return await openSession(this.#path, options, release, this.#tuning);
+      return await openSession({ path: this.#path, made }, options, release, this.#tuning);
     } catch (error) {
       release();
       throw error;

@@ -40,26 +40,33 @@ export class Pool {
   }
 
   write(writer: Writer, name: string): void {
-    let number = this.#numbers.get(name);
-    if (number === undefined) {
-      if (this.#names.length > NAMES_MAX || name.length > LENGTH_MAX) {
-        writer.varint(IN_FULL);
-        writer.text(name);
-        return;
-      }
-      number = this.#names.length;
-      this.#names.push(name);
-      this.#numbers.set(name, number);
-    }
+    const number = this.numberOf(name);
     writer.varint(number);
+    if (number === IN_FULL) writer.text(name);
+  }
+
+  /** The number of that name, which it is given if it has none; 0: it can have none. */
+  numberOf(name: string): number {
+    const known = this.#numbers.get(name);
+    if (known !== undefined) return known;
+    if (this.#names.length > NAMES_MAX || name.length > LENGTH_MAX) return IN_FULL;
+    const number = this.#names.length;
+    this.#names.push(name);
+    this.#numbers.set(name, number);
+    return number;
   }
 
   read(reader: Reader): string {
     const number = reader.varint();
-    if (number === IN_FULL) return reader.text();
+    return number === IN_FULL ? reader.text() : this.name(number);
+  }
+
+  /** @throws MalformedError when there is none with that number */
+  name(number: number): string {
     const name = this.#names[number];
-    if (name === undefined)
+    if (number === IN_FULL || name === undefined) {
       throw new MalformedError(`a record names ${number}, which is not there`);
+    }
     return name;
   }
 

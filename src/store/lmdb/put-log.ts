@@ -3,8 +3,9 @@
  * one back. Nothing is made for a put: its key is copied behind the others, its value lies in an arena.
  */
 import type { Arena } from './bytes.js';
-import type { Db, RangeOptions, RawDb } from './environment.js';
+import type { Db, Pair, RangeOptions, RawDb } from './environment.js';
 import { Key } from './keys.js';
+import { seal, unsealed } from './seal.js';
 
 export class PutLog {
   #keys = new Uint8Array(64 * 1024);
@@ -75,17 +76,26 @@ export class PutLog {
 
 function ignore(): void {}
 
-/** Reads at once, and notes what is put. */
+/** Reads at once, and notes what is put. Seals what it puts and checks what it reads (seal.ts), unless it is plain. */
 export class LoggedDb implements Db {
+  readonly name: string;
+  readonly isSealed: boolean;
   readonly #db: RawDb;
   readonly #log: PutLog;
 
-  constructor(db: RawDb, log: PutLog) {
+  constructor(db: RawDb, log: PutLog, name: string, isSealed: boolean) {
     this.#db = db;
     this.#log = log;
+    this.name = name;
+    this.isSealed = isSealed;
   }
 
   put(key: Key, value: Arena): void {
+    if (this.isSealed) seal(key, value);
+    this.#log.add(this.#db, key, value);
+  }
+
+  putSealed(key: Key, value: Arena): void {
     this.#log.add(this.#db, key, value);
   }
 
@@ -94,10 +104,20 @@ export class LoggedDb implements Db {
   }
 
   getBinaryFast(key: Key): Uint8Array | undefined {
-    return this.#db.getBinaryFast(key);
+    const value = this.#db.getBinaryFast(key);
+    if (value === undefined || !this.isSealed) return value;
+    return unsealed(this.name, key.bytes, key.length, value);
   }
 
-  getRange(options: RangeOptions): Iterable<{ key: Uint8Array; value: Uint8Array }> {
+  *getRange(options: RangeOptions): Iterable<Pair> {
+    for (const { key, value } of this.#db.getRange(options)) {
+      yield this.isSealed
+        ? { key, value: unsealed(this.name, key, key.length, value) }
+        : { key, value };
+    }
+  }
+
+  getRawRange(options: RangeOptions): Iterable<Pair> {
     return this.#db.getRange(options);
   }
 

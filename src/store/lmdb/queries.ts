@@ -104,7 +104,8 @@ export class Queries {
       const stored =
         row?.occurrences.find((other) => other.serial === serial) ??
         this.#records.visibleAt(taskId, serial);
-      if (stored !== undefined && matches(stored.record, query)) {
+      // The list may be of a commit that the log of tasks in memory has not heard of yet.
+      if (stored?.dead === number && matches(stored.record, query)) {
         items.push(copyOfOccurrence(stored.record));
       }
       if (items.length === query.limit) return { items, cursor: String(number) };

@@ -52,7 +52,7 @@ export class Records {
   load(): void {
     const start = new Key().raw(END);
     const end = new Key().byte(0);
-    this.#greatestId = this.#rowLog.load();
+    this.#greatestId = this.#rowLog.load(this.#env.newestCommit());
     for (const key of this.#env.db.tasks.getKeys({ start, end, reverse: true, limit: 1 })) {
       const id = idText(key);
       if (id > this.#greatestId) this.#greatestId = id;
@@ -90,6 +90,19 @@ export class Records {
     if (from === to) return undefined;
     this.#reader.reset(arena, from, to);
     return this.#codec.readRow(this.#reader, id);
+  }
+
+  /** Tasks of which the log has a version, the removed included; as they are now. */
+  loggedIds(): readonly string[] {
+    return this.#rowLog.ids();
+  }
+
+  /** Both visible versions of a task; undefined where there is none, or it is removed. */
+  versions(id: string): { logged: Row | undefined; stored: Row | undefined } {
+    const version = this.#rowLog.find(id);
+    const value = this.#env.db.tasks.getBinaryFast(this.#key.clear().knownId(id));
+    const stored = value && this.#codec.readRow(new Reader(value, 0, value.length), id);
+    return { logged: version && this.#rowOf(id, version), stored };
   }
 
   /** Visible tasks from there on, in the order of ids. */

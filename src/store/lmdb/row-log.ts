@@ -5,7 +5,7 @@
  * each commit: what was changed several times is moved once, and neighbours share their page.
  *
  *   key    commit u64 · part u32
- *   value  (id 16 · length u32 · the task as in the tree; length 0: removed) …
+ *   value  (id 16 · length u32 · the task as in the tree, length 0: removed · checksum of id and task, to a whole word) …
  *
  * Invariants
  * 1. The newest version of a task is in the log, or in the tree if the log has none. The log is read whole at open.
@@ -15,10 +15,11 @@
  * 3. Parts are removed in the order in which they came, when all tasks of their generation are in the tree. So what is
  *    left of a generation holds the newest version of each task that it names.
  */
-import { type Arena, Reader, Writer } from './bytes.js';
+import { type Arena, MalformedError, Reader, SEAL_BYTES, Writer, wholeWords } from './bytes.js';
 import type { CommitContext } from './due/commit-context.js';
 import type { Db } from './environment.js';
 import { ID_BYTES, idText, Key, readId, readU32, readU64 } from './keys.js';
+import { sumOf } from './seal.js';
 
 /** Where a version lies: in an arena that is not written to again. Empty: the task is removed. */
 export interface Version {
@@ -89,8 +90,13 @@ export class RowLog {
     this.#tasks = tasks;
   }
 
-  /** Reads all. @returns the greatest id in it, '' when it is empty */
-  load(): string {
+  /**
+   * Reads all.
+   * @param newest the number of the newest commit
+   * @returns the greatest id in it, '' when it is empty
+   * @throws MalformedError also when it knows of a later commit: numbers would be given out twice
+   */
+  load(newest: number): string {
     this.#young = new Map();
     this.#youngBytes = 0;
     this.#old = NONE;
@@ -110,6 +116,9 @@ export class RowLog {
     for (const { key, value } of this.#log.getRange({ start, end })) {
       const commit = readU64(key, 0);
       const count = readU32(key, 8) + 1;
+      if (commit > newest) {
+        throw new MalformedError(`the newest commit is ${newest}, and there is one of ${commit}`);
+      }
       const last = this.#parts.at(-1);
       if (last?.commit === commit) this.#parts[this.#parts.length - 1] = { commit, count };
       else this.#parts.push({ commit, count });
@@ -136,9 +145,20 @@ export class RowLog {
       const from = start + reader.at + LENGTH_BYTES;
       const to = from + reader.u32();
       reader.skip(to - from);
-      found.push({ id, arena, from, to });
+      const sum = reader.u32();
+      reader.skip(wholeWords(reader.at) - reader.at);
+      const logged = { id, arena, from, to };
+      if (sum !== sumOfLogged(logged)) {
+        throw new MalformedError(`the newest version of task ${id} is not what was written`);
+      }
+      found.push(logged);
     }
     return found;
+  }
+
+  /** All of which there is a visible version. */
+  ids(): readonly string[] {
+    return [...this.#young.keys(), ...this.#old.keys()];
   }
 
   /** The visible version; undefined: the tree has it. */
@@ -154,7 +174,7 @@ export class RowLog {
     write: ((writer: Writer) => void) | undefined,
   ): void {
     const writer = this.#writer;
-    const max = ID_BYTES + LENGTH_BYTES + bytesMax;
+    const max = ID_BYTES + LENGTH_BYTES + wholeWords(bytesMax + SEAL_BYTES);
     if (this.#isPartOpen && !writer.hasRoomFor(max)) this.#endPart(commit, writer.size);
     if (!this.#isPartOpen) writer.begin(max);
     this.#isPartOpen = true;
@@ -167,7 +187,10 @@ export class RowLog {
     write?.(writer);
     const to = writer.at;
     writer.u32At(from - LENGTH_BYTES, to - from);
-    this.#added.push({ id, arena, from, to });
+    const logged = { id, arena, from, to };
+    writer.u32(sumOfLogged(logged));
+    writer.align();
+    this.#added.push(logged);
     if (before > 0 && writer.size > PART_BYTES) {
       // This one begins the next part, where it lies.
       this.#endPart(commit, before);
@@ -230,8 +253,8 @@ export class RowLog {
       if (from === to) this.#tasks.remove(key);
       else {
         arena.start = from;
-        arena.end = to;
-        this.#tasks.put(key, arena);
+        arena.end = to + SEAL_BYTES;
+        this.#tasks.putSealed(key, arena);
       }
     }
     if (end === this.#toMove.length) this.#movedBy = commit;
@@ -281,6 +304,11 @@ export class RowLog {
     this.#young = new Map();
     this.#youngBytes = 0;
   }
+}
+
+/** The same as that of the tree: its key is the id. */
+function sumOfLogged({ arena, from, to }: Version): number {
+  return sumOf(arena, from - LENGTH_BYTES - ID_BYTES, ID_BYTES, arena, from, to) >>> 0;
 }
 
 /** Removed parts are forgotten when there are that many. */

@@ -144,17 +144,19 @@ export class LmdbSession implements StoreSession {
   #windowOf(due: DueIndex): DueWindow {
     const pipeline = this.#pipeline;
     return {
-      get watermarkMs() {
-        return due.watermarkMs;
-      },
+      isNear: (lane, dueAt) => due.isNear(lane, dueAt),
       earliestMs: () => this.#reading(() => due.earliestMs()),
       runningTasks: () => due.runningTasks(),
       load: async (nowMs, room) => {
         this.#assertUsable();
         const step = this.#reading(() => due.load(nowMs, room, pipeline.visibleCommit));
-        if (step.splits) await pipeline.run((context) => due.split(context));
-        const { entries, more, nextAtMs } = step;
-        return { entries, more, nextAtMs };
+        const { entries, more, nextAtMs, commit } = step;
+        if (commit === undefined) return { entries, more, nextAtMs };
+        let given: readonly LiveEntry[] = [];
+        await pipeline.run((context) => {
+          given = commit(context);
+        });
+        return { entries: entries.concat(given), more, nextAtMs };
       },
     };
   }

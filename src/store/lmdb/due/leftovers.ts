@@ -4,10 +4,12 @@
  */
 import type { Writer } from '../bytes.js';
 import { Key } from '../keys.js';
+import type { Pool } from '../pool.js';
 import type { Bucket, Buckets } from './buckets.js';
 import { type Chunk, type Chunks, groupOf } from './chunks.js';
 import type { CommitContext } from './commit-context.js';
 import type { Entry } from './entry.js';
+import { type LaneOf, laneKey, MIXED } from './lane.js';
 import { commitOf, levelOf, startOf } from './levels.js';
 
 /** Chunks removed from an empty bucket with one commit. */
@@ -18,6 +20,8 @@ export interface Dropped {
   readonly occurrenceId: string;
   readonly place: number;
   readonly dueAt: number;
+  /** As it was put in. */
+  readonly lane: LaneOf;
 }
 
 /** Where the entry is, or may be if the bucket is being split. */
@@ -32,15 +36,17 @@ export function bucketOf(buckets: Buckets, place: number, dueAt: number): Bucket
 export class Leftovers {
   readonly #buckets: Buckets;
   readonly #chunks: Chunks;
+  readonly #pool: Pool;
   /** Of the commit at hand. */
   #dropped: Dropped[] = [];
   /** Removals that wait until what they change is visible. */
   #deferred: Dropped[] = [];
   readonly #emptied = new Set<Bucket>();
 
-  constructor(buckets: Buckets, chunks: Chunks) {
+  constructor(buckets: Buckets, chunks: Chunks, pool: Pool) {
     this.#buckets = buckets;
     this.#chunks = chunks;
+    this.#pool = pool;
   }
 
   clear(): void {
@@ -103,16 +109,21 @@ export class Leftovers {
     }
   }
 
-  #locate({ occurrenceId, place, dueAt }: Dropped, looked: Map<string, readonly Looked[]>): void {
+  #locate(dropped: Dropped, looked: Map<string, readonly Looked[]>): void {
+    const { occurrenceId, place, dueAt, lane } = dropped;
     const top = levelOf(place);
+    const entry = nameOf(occurrenceId, dueAt);
+    const lanes = [MIXED];
+    const own = laneKey(this.#pool, lane);
+    if (own !== undefined) lanes.push(own);
     for (let level = top; level >= 0; level--) {
-      const start = startOf(level, dueAt);
-      const bucket = this.#buckets.find(level, start);
+      const bucket = this.#buckets.find(level, startOf(level, dueAt));
       if (bucket === undefined || bucket.stage === 'split') continue;
-      for (const { entries, gone } of this.#lookAt(bucket, top - level, commitOf(place), looked)) {
-        const entry = nameOf(occurrenceId, dueAt);
-        if (!entries.has(entry)) continue;
-        gone.add(entry);
+      for (const each of lanes) {
+        const chunks = this.#lookAt(bucket, each, top - level, commitOf(place), looked);
+        const found = chunks.find(({ entries }) => entries.has(entry));
+        if (found === undefined) continue;
+        found.gone.add(entry);
         // While a bucket is being split it was not known where the entry is.
         if (bucket.stage === 'splitting') bucket.live -= 1;
         return;
@@ -123,15 +134,16 @@ export class Leftovers {
 
   #lookAt(
     bucket: Bucket,
+    lane: Uint8Array,
     splits: number,
     commit: number,
     looked: Map<string, readonly Looked[]>,
   ): readonly Looked[] {
     const { level, start } = bucket;
-    const name = `${level} ${start} ${splits} ${groupOf(commit, splits)}`;
+    const name = `${level} ${start} ${lane} ${splits} ${groupOf(commit, splits)}`;
     const known = looked.get(name);
     if (known !== undefined) return known;
-    const found = this.#chunks.readGroup(level, start, splits, commit).map((chunk) => ({
+    const found = this.#chunks.readGroup(bucket, lane, splits, commit).map((chunk) => ({
       chunk,
       bucket,
       entries: new Map(
@@ -169,7 +181,7 @@ export class Leftovers {
         continue;
       }
       if (!canSweep(bucket, visible) || left <= 0) continue;
-      const keys = this.#chunks.keys(bucket.level, bucket.start, left);
+      const keys = this.#chunks.keys(bucket, left);
       const key = new Key();
       for (const bytes of keys) this.#chunks.remove(key.clear().raw(bytes));
       if (keys.length === left) bucket.rewrittenBy = number;

@@ -11,16 +11,19 @@ import { ID_BYTES, idText, Key, readId, readU32, readU64 } from '../keys.js';
 import type { CommitContext } from './commit-context.js';
 import { placeOf, RUNNING_LEVEL } from './levels.js';
 
-interface Begun {
+interface Counted {
   left: number;
   parts: number;
 }
 
-interface Found {
-  readonly commit: number;
-  readonly part: number;
+export interface Begun {
   readonly taskId: string;
   readonly serial: number;
+}
+
+interface Found extends Begun {
+  readonly commit: number;
+  readonly part: number;
 }
 
 const PART_MAX = 256;
@@ -29,8 +32,8 @@ const id = new Uint8Array(ID_BYTES);
 
 export class Running {
   readonly #db: Db;
-  readonly #begun = new Map<number, Begun>();
-  #added: { taskId: string; serial: number }[] = [];
+  readonly #begun = new Map<number, Counted>();
+  #added: Begun[] = [];
   #over: number[] = [];
   /** Found at open. */
   #tasks: string[] = [];
@@ -65,11 +68,7 @@ export class Running {
     for (const { key, value } of this.#db.getRange({ start, end })) {
       const commit = readU64(key, 1);
       const part = readU32(key, 9);
-      const reader = new Reader(value, 0, value.length);
-      while (!reader.isAtEnd) {
-        reader.into(id, ID_BYTES);
-        found.push({ commit, part, taskId: idText(id), serial: reader.varint() });
-      }
+      for (const begun of begunIn(value)) found.push({ commit, part, ...begun });
     }
     return found;
   }
@@ -121,4 +120,31 @@ export class Running {
   #keyOf(commit: number, part: number): Key {
     return this.#key.clear().byte(RUNNING_LEVEL).u64(commit).u32(part);
   }
+}
+
+function begunIn(value: Uint8Array): Begun[] {
+  const begun: Begun[] = [];
+  const reader = new Reader(value, 0, value.length);
+  while (!reader.isAtEnd) {
+    reader.into(id, ID_BYTES);
+    begun.push({ taskId: idText(id), serial: reader.varint() });
+  }
+  return begun;
+}
+
+/** What is logged of the first commit from that one on. */
+export function nextRunning(
+  db: Db,
+  commit: number,
+): { readonly number: number; readonly begun: readonly Begun[] } | undefined {
+  const start = new Key().byte(RUNNING_LEVEL).u64(commit);
+  const end = new Key().byte(RUNNING_LEVEL + 1);
+  let number: number | undefined;
+  const begun: Begun[] = [];
+  for (const { key, value } of db.getRange({ start, end })) {
+    number ??= readU64(key, 1);
+    if (readU64(key, 1) !== number) break;
+    begun.push(...begunIn(value));
+  }
+  return number === undefined ? undefined : { number, begun };
 }

@@ -3,14 +3,17 @@ import { Reader } from '../bytes.js';
 import { type Bucket, Buckets } from '../due/buckets.js';
 import { type Chunk, Chunks, groupOf } from '../due/chunks.js';
 import type { Entry } from '../due/entry.js';
-import { commitOf, levelOf, RUNNING_LEVEL } from '../due/levels.js';
+import { isMixed, laneKey } from '../due/lane.js';
+import { commitOf, levelOf, placeOf, RUNNING_LEVEL } from '../due/levels.js';
+import { type Begun, nextRunning } from '../due/running.js';
+import type { Pair } from '../environment.js';
 import { KINDS } from '../formats.js';
 import { keyHash } from '../keys/hash.js';
 import { ID_BYTES, idText, Key, readI64, readU32, readU64 } from '../keys.js';
 import type { StoreReader } from '../reader.js';
 import type { Row, StoredOccurrence } from '../row.js';
 import type { Findings } from './findings.js';
-import { inPieces, type Pair } from './pieces.js';
+import { inPieces } from './pieces.js';
 
 const CHUNKS_A_PIECE = 128;
 /** Buckets of more are counted in pieces, and only where nothing was committed meanwhile. */
@@ -39,20 +42,24 @@ export class IndexesCheck {
     this.#buckets = new Buckets(reader.env.db.buckets);
   }
 
-  *run(): Generator<void> {
+  /** Each part by itself. */
+  parts(): [string, Iterable<void>][] {
     const { db } = this.#reader.env;
-    yield* this.#checkBuckets();
-    yield* inPieces(db.dead, (pair) => this.#checkDead(pair));
-    yield* inPieces(db.names, (pair) => this.#checkName(pair));
-    yield* inPieces(db.history, ({ key }) => {
-      const row = this.#rowOf(key);
-      if (row !== undefined) return;
+    const history = inPieces(db.history, ({ key }) => {
+      if (this.#rowOf(key) !== undefined) return;
       this.#findings.add(
         `the history holds an occurrence of task ${idText(key)}, which is not there`,
       );
     });
-    yield* inPieces(db.attempts, ({ key }) => this.#checkAttempt(key));
-    yield* this.#checkKeys();
+    return [
+      ['the due index', this.#checkBuckets()],
+      ['the log of what runs', this.#checkRunning()],
+      ['the dead letters', inPieces(db.dead, (pair) => this.#checkDead(pair))],
+      ['the names in the history', inPieces(db.names, (pair) => this.#checkName(pair))],
+      ['the history', history],
+      ['the attempts', inPieces(db.attempts, ({ key }) => this.#checkAttempt(key))],
+      ['the idempotency keys', this.#checkKeys()],
+    ];
   }
 
   #rowOf(key: Uint8Array, at = 0): Row | undefined {
@@ -95,8 +102,8 @@ export class IndexesCheck {
     this.#buckets.load();
   }
 
-  #hasChunks({ level, start }: Bucket): boolean {
-    return this.#chunks.keys(level, start, 1).length > 0;
+  #hasChunks(bucket: Bucket): boolean {
+    return this.#chunks.keys(bucket, 1).length > 0;
   }
 
   /** Level and start of the first bucket behind that one that has chunks. */
@@ -129,8 +136,16 @@ export class IndexesCheck {
   #tally({ level }: Bucket, chunk: Chunk, tally: Tally): void {
     for (const entry of this.#chunks.entries(chunk.bytes)) {
       tally.physical += 1;
-      if (this.#isPlaced(level, chunk, entry)) tally.live += 1;
+      if (!isMixed(chunk.lane) && !this.#isOfLane(chunk.lane, entry)) {
+        this.#findings.add(
+          `an entry of occurrence ${entry.occurrenceId} is in the lane of another in the due index`,
+        );
+      } else if (this.#isPlaced(level, chunk, entry)) tally.live += 1;
     }
+  }
+
+  #isOfLane(lane: Uint8Array, entry: Entry): boolean {
+    return laneKey(this.#reader.pool, entry)?.every((byte, i) => byte === lane[i]) === true;
   }
 
   #isPlaced(level: number, { splits, group }: Chunk, entry: Entry): boolean {
@@ -153,6 +168,25 @@ export class IndexesCheck {
       this.#findings.add(
         `${describe(bucket)} counts ${bucket.physical} entries, there are ${physical}`,
       );
+    }
+  }
+
+  /** What is logged of a commit goes when nothing runs any more that began with it. */
+  *#checkRunning(): Generator<void> {
+    for (let commit: number | undefined = 0; commit !== undefined; ) {
+      const logged = nextRunning(this.#reader.env.db.due, commit);
+      if (logged === undefined) return;
+      const { number, begun } = logged;
+      const runs = ({ taskId, serial }: Begun): boolean => {
+        const place = placeOf(number, RUNNING_LEVEL);
+        const row = this.#reader.records.row(taskId);
+        return row?.occurrences.some((o) => o.serial === serial && o.place === place) === true;
+      };
+      if (!begun.some(runs)) {
+        this.#findings.add(`commit ${number} is in the log of what runs, and nothing of it does`);
+      }
+      commit = number + 1;
+      yield;
     }
   }
 

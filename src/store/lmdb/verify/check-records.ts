@@ -1,12 +1,13 @@
 /** From the records to the indexes: all that a task's record says is where it says. */
-import { isTerminal } from '../../../core/model.js';
-import { Reader } from '../bytes.js';
+import { isTerminal, type OccurrenceRecord } from '../../../core/model.js';
 import { countedAs } from '../counts.js';
-import { Chunks } from '../due/chunks.js';
+import { type BucketName, Chunks, groupOf } from '../due/chunks.js';
+import { laneKey, MIXED } from '../due/lane.js';
 import { commitOf, levelOf, RUNNING_LEVEL, startOf } from '../due/levels.js';
+import { nextRunning } from '../due/running.js';
 import { keyUntil } from '../key-holders.js';
 import { keyHash } from '../keys/hash.js';
-import { ID_BYTES, idText, Key } from '../keys.js';
+import { idText, Key } from '../keys.js';
 import type { StoreReader } from '../reader.js';
 import { Ends, FAILED, SUCCEEDED, UNTIL } from '../retention.js';
 import {
@@ -146,26 +147,37 @@ export class RecordsCheck {
       if (!isLogged) this.#findings.add(`occurrence ${record.id} runs and is not in the log of it`);
       return;
     }
-    if (place === 0 || isInRunning || !this.#isEntered(place, record.id, record.dueAt)) {
+    if (place === 0 || isInRunning || !this.#isEntered(place, row, record)) {
       this.#findings.add(`occurrence ${record.id} is pending and not in the due index`);
     }
   }
 
-  #isEntered(place: number, occurrenceId: string, dueAt: number): boolean {
+  #isEntered(place: number, { task }: Row, record: OccurrenceRecord): boolean {
+    const { tenant, handler, handlerVersion, dueAt, id } = record;
+    const { priority } = task;
+    const own = laneKey(this.#reader.pool, { tenant, handler, handlerVersion, priority });
     const top = levelOf(place);
     for (let level = top; level >= 0; level--) {
-      const entries = this.#entriesOf(level, startOf(level, dueAt), top - level, commitOf(place));
-      if (entries.has(`${occurrenceId} ${dueAt}`)) return true;
+      const bucket = { level, start: startOf(level, dueAt) };
+      for (const lane of own === undefined ? [MIXED] : [own, MIXED]) {
+        const entries = this.#entriesOf(bucket, lane, top - level, commitOf(place));
+        if (entries.has(`${id} ${dueAt}`)) return true;
+      }
     }
     return false;
   }
 
-  #entriesOf(level: number, start: number, splits: number, commit: number): ReadonlySet<string> {
-    const name = `${level} ${start} ${splits} ${commit}`;
+  #entriesOf(
+    bucket: BucketName,
+    lane: Uint8Array,
+    splits: number,
+    commit: number,
+  ): ReadonlySet<string> {
+    const name = `${bucket.level} ${bucket.start} ${lane} ${splits} ${groupOf(commit, splits)}`;
     const known = this.#entries.get(name);
     if (known !== undefined) return known;
     const found = new Set<string>();
-    for (const { bytes } of this.#chunks.readGroup(level, start, splits, commit)) {
+    for (const { bytes } of this.#chunks.readGroup(bucket, lane, splits, commit)) {
       for (const { occurrenceId, dueAt } of this.#chunks.entries(bytes)) {
         found.add(`${occurrenceId} ${dueAt}`);
       }
@@ -177,17 +189,9 @@ export class RecordsCheck {
   #runningOf(commit: number): ReadonlySet<string> {
     const known = this.#running.get(commit);
     if (known !== undefined) return known;
-    const start = new Key().byte(RUNNING_LEVEL).u64(commit);
-    const end = new Key().byte(RUNNING_LEVEL).u64(commit + 1);
-    const id = new Uint8Array(ID_BYTES);
-    const found = new Set<string>();
-    for (const { value } of this.#reader.env.db.due.getRange({ start, end })) {
-      const reader = new Reader(value, 0, value.length);
-      while (!reader.isAtEnd) {
-        reader.into(id, ID_BYTES);
-        found.add(`${idText(id)} ${reader.varint()}`);
-      }
-    }
+    const logged = nextRunning(this.#reader.env.db.due, commit);
+    const begun = logged?.number === commit ? logged.begun : [];
+    const found = new Set(begun.map(({ taskId, serial }) => `${taskId} ${serial}`));
     this.#running.set(commit, found);
     return found;
   }

@@ -5,6 +5,7 @@
  * short enough; for as long, pages that the writer frees are not used again.
  */
 import { nextTurn } from '../../../clock/turn.js';
+import { MalformedError } from '../bytes.js';
 import { translated } from '../environment.js';
 import { idText } from '../keys.js';
 import { openReader } from '../read-only-session.js';
@@ -12,6 +13,7 @@ import type { StoreReader } from '../reader.js';
 import { hasEnded } from '../row.js';
 import { IndexesCheck } from './check-indexes.js';
 import { RecordsCheck } from './check-records.js';
+import { checkRowLog, checkSeals } from './check-seals.js';
 import { Findings, Recount } from './findings.js';
 import { nextPairs } from './pieces.js';
 
@@ -53,16 +55,30 @@ export async function verifyStore({ path, nowMs }: VerifyOptions): Promise<Verif
 async function verify(reader: StoreReader, nowMs: () => number): Promise<Verification> {
   const findings = new Findings();
   const notCompared: string[] = [];
+  /** Goes on with the next when a record of one can't be read. */
+  const each = async (what: string, pieces: Iterable<void>): Promise<boolean> => {
+    try {
+      await inTurns(pieces, reader);
+      return true;
+    } catch (error) {
+      if (!(error instanceof MalformedError)) throw error;
+      findings.add(`${what} can't all be read: ${error.message}`);
+      return false;
+    }
+  };
   reader.refresh();
+  await each('the checksums', checkSeals(reader.env, findings));
+  await each('the log of tasks', checkRowLog(reader, findings));
   const { commit } = reader;
   const records = new RecordsCheck(reader, findings, nowMs());
-  await inTurns(records.run(), reader);
-  if (commit === reader.commit) records.recount.compare(reader.counts, findings);
-  else if (!recountAtOnce(reader, findings, nowMs)) {
-    notCompared.push(`counts of tenants: the store changed while they were recounted`);
-  }
+  if (await each('the tasks', records.run())) {
+    if (commit === reader.commit) records.recount.compare(reader.counts, findings);
+    else if (!recountAtOnce(reader, findings, nowMs)) {
+      notCompared.push(`counts of tenants: the store changed while they were recounted`);
+    }
+  } else notCompared.push('counts of tenants: not all of it can be read');
   const indexes = new IndexesCheck(reader, findings);
-  await inTurns(indexes.run(), reader);
+  for (const [what, pieces] of indexes.parts()) await each(what, pieces);
   if (indexes.bucketsLeft > 0) {
     notCompared.push(`counts of ${indexes.bucketsLeft} buckets: the store changed meanwhile`);
   }
