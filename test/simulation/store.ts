@@ -53,7 +53,8 @@ export interface SessionWraps {
 
 const itself = (session: StoreSession): StoreSession => session;
 
-const NEVER: Promise<never> = new Promise(() => {});
+/** A promise of its own each time: one for all would keep in memory whoever waits for it. */
+const never = (): Promise<never> => new Promise(() => {});
 
 export class WatchedStore implements Store {
   readonly capabilities: StoreCapabilities;
@@ -149,14 +150,14 @@ class WatchedSession implements StoreSession {
   }
 
   commit(units: readonly Unit[]): Commit {
-    if (this.#dead) return { visible: NEVER, durable: NEVER };
+    if (this.#dead) return { visible: never(), durable: never() };
     if (this.#failure !== undefined) return rejected(this.#failure);
     const { observer, faults, next } = this.#around;
     const commit = next();
     observer.committing(commit, units);
     this.#open.set(commit, []);
     observer.boundary('before');
-    if (this.#dead) return { visible: NEVER, durable: NEVER };
+    if (this.#dead) return { visible: never(), durable: never() };
     if (faults.full()) {
       this.#drop(commit);
       return rejected(new StoreFullError('the simulated disk is full'));
@@ -254,9 +255,9 @@ class WatchedSession implements StoreSession {
   }
 
   #read<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#dead) return NEVER;
+    if (this.#dead) return never();
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
-    return read().then((answer) => (this.#dead ? NEVER : answer));
+    return read().then((answer) => (this.#dead ? never() : answer));
   }
 
   views: StoreSession['views'] = (ids) => this.#read(() => this.#inner.views(ids));
@@ -275,7 +276,7 @@ class WatchedSession implements StoreSession {
   prune: StoreSession['prune'] = (nowMs, max) => this.#read(() => this.#inner.prune(nowMs, max));
 
   async close(): Promise<void> {
-    if (this.#dead) return NEVER;
+    if (this.#dead) return never();
     if (this.#failure === undefined) await this.#inner.close();
     else await this.#inner.close().catch(() => {});
   }
