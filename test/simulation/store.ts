@@ -5,6 +5,7 @@
 import { StoreFullError, StoreUnavailableError } from '../../src/index.js';
 import type {
   Commit,
+  DueWindow,
   Refusal,
   Store,
   StoreCapabilities,
@@ -12,6 +13,7 @@ import type {
   StoreSession,
   Unit,
 } from '../../src/store/store.js';
+import type { RawReader } from './oracle/raw.js';
 import type { ProcessClock } from './process.js';
 
 export type Boundary = 'before' | 'visible' | 'durable';
@@ -41,8 +43,23 @@ export interface StoreFaults {
 /** A real store, and how its process dies. */
 export interface RealStore {
   readonly store: Store;
-  /** The process dies: what is not durable is lost, the lock is free. */
+  /** A death, or a failed flush, is near: what is not durable by then is to be lost. */
+  arm?(): void;
+  /** The process dies: what is not durable is lost, or some of it; the lock is free. */
   crash(): void | Promise<void>;
+  /** What it really does at this moment, and must end before the world goes on. */
+  underWay?(): Promise<unknown> | undefined;
+  /** What it has on the disk, past all that it keeps in memory. To be called when nothing is under way. */
+  look?(nowMs: number): Promise<Look>;
+  /** Frees what it holds; it was closed, or its process died. */
+  dispose?(): Promise<void>;
+}
+
+export interface Look {
+  readonly reader: RawReader;
+  /** What does not agree in it. */
+  readonly faults: readonly string[];
+  close(): Promise<void>;
 }
 
 /** Lets a broken variant stand between the store and who watches it, or between that and the engine. */
@@ -89,6 +106,14 @@ export class WatchedStore implements Store {
     return writes(this.session);
   }
 
+  underWay(): Promise<unknown> | undefined {
+    return this.#real.underWay?.();
+  }
+
+  arm(): void {
+    this.#real.arm?.();
+  }
+
   /** The process dies, and with it all that it had begun. */
   async kill(): Promise<void> {
     this.session?.die();
@@ -118,9 +143,23 @@ class WatchedSession implements StoreSession {
   #held: (() => void)[] = [];
   #waits = 0;
 
+  readonly due?: DueWindow;
+
   constructor(inner: StoreSession, around: Surroundings) {
     this.#inner = inner;
     this.#around = around;
+    if (inner.due !== undefined) this.due = this.#windowOf(inner.due);
+  }
+
+  #windowOf(due: DueWindow): DueWindow {
+    return {
+      get watermarkMs() {
+        return due.watermarkMs;
+      },
+      load: (nowMs, room) => this.#read(() => due.load(nowMs, room)),
+      earliestMs: () => due.earliestMs(),
+      runningTasks: () => due.runningTasks(),
+    };
   }
 
   get failed(): boolean {

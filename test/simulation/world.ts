@@ -20,7 +20,8 @@ import { ProcessClock } from './process.js';
 import { Tally } from './report.js';
 import { type Boundary, type RealStore, type StoreObserver, WatchedStore } from './store.js';
 import { Trace } from './trace.js';
-import { Wheels } from './wheels.js';
+import { Turns } from './turns.js';
+import { makeWheel } from './wheels.js';
 
 export interface WorldOptions {
   readonly seed: number;
@@ -89,9 +90,9 @@ export class World implements StoreObserver, ExecutorObserver {
   readonly #tally = new Tally();
   readonly #oracle: Oracle;
   readonly #callers: Callers;
+  readonly #real: RealStore;
   readonly #store: WatchedStore;
   readonly #slowEntry: boolean;
-  readonly #wheels = new Wheels();
   #scheduler!: Scheduler;
   #executor!: SimExecutor;
   #process!: ProcessClock;
@@ -121,8 +122,8 @@ export class World implements StoreObserver, ExecutorObserver {
       monotonic: () => this.#clock.monotonic(),
       fault: (name) => this.fault(name),
     });
-    const real = options.makeStore(this.#dice.fork());
-    this.#store = new WatchedStore(real, this, options.broken ?? {});
+    this.#real = options.makeStore(this.#dice.fork());
+    this.#store = new WatchedStore(this.#real, this, options.broken ?? {});
     this.#store.faults.full = () => this.#clock.monotonic() < this.#fullUntilMs && this.#alive;
     for (const [tenant, weight] of [
       ['a', 1],
@@ -142,9 +143,9 @@ export class World implements StoreObserver, ExecutorObserver {
 
   async run(): Promise<SimResult> {
     const undo = this.#options.broken?.patch?.();
+    const giveBackTurns = new Turns(() => this.#store.underWay()).install();
     let step = 0;
     try {
-      await this.#wheels.fill();
       await this.#open();
       for (step = 1; step <= this.#options.steps && this.#isFine; step++) {
         await this.#step();
@@ -157,6 +158,8 @@ export class World implements StoreObserver, ExecutorObserver {
       undo?.();
     }
     await this.#kill();
+    await this.#real.dispose?.();
+    giveBackTurns();
     for (const move of this.#tally.illegal) this.#oracle.fault(`7 no legal way: ${move}`);
     return {
       seed: this.#options.seed,
@@ -196,7 +199,6 @@ export class World implements StoreObserver, ExecutorObserver {
     });
     const executor = this.#options.broken?.executor?.(this.#executor) ?? this.#executor;
     this.#alive = true;
-    const makeWheel = (startTick: number) => this.#wheels.take(startTick);
     this.#scheduler = await openWith(this.#openOptions(), { executor, makeWheel });
     this.#callers.connect(this.#scheduler, this.#life);
     this.#scheduler.on('*', (event) => {
@@ -309,7 +311,6 @@ export class World implements StoreObserver, ExecutorObserver {
 
   async #step(): Promise<void> {
     await this.#clock.advance(0);
-    await this.#wheels.fill();
     await this.#ensureAlive();
     const kind = this.#dice.weighted(STEPS);
     this.#trace.add(`step ${kind} at ${this.#clock.now()}`);
@@ -341,6 +342,7 @@ export class World implements StoreObserver, ExecutorObserver {
           boundary: this.#dice.pick(['before', 'visible', 'durable'] as const),
           left: 1 + this.#dice.below(6),
         };
+        this.#store.arm();
         await this.#clock.advance(this.#dice.below(3000));
         return;
       case 'shutdown': {
@@ -477,6 +479,7 @@ export class World implements StoreObserver, ExecutorObserver {
       const what = this.#dice.pick(['commit', 'flush'] as const);
       this.fault(`${what} fails`);
       this.#store.faults.failNext = what;
+      this.#store.arm();
     }
   }
 
@@ -499,6 +502,7 @@ export class World implements StoreObserver, ExecutorObserver {
     const stats = await this.#scheduler.stats().catch(() => undefined);
     if (session.underWay > 0 || !this.#alive) return;
     await this.#oracle.checkAll(stats);
+    await this.#look();
     // The net under the engine catches nothing, or there is a fault in the engine.
     const { repairs } = stats ?? {};
     if (repairs !== undefined && Object.values(repairs).some((count) => count > 0)) {
@@ -506,6 +510,15 @@ export class World implements StoreObserver, ExecutorObserver {
     }
     if (isFull || this.#scheduler.state !== 'running') return;
     this.#oracle.checkRunning((id) => this.#executor.holds(id), this.#executor.held);
+  }
+
+  /** What a store keeps in memory may hide what it has on the disk. */
+  async #look(): Promise<void> {
+    const look = await this.#real.look?.(this.#clock.now());
+    if (look === undefined) return;
+    for (const fault of look.faults) this.#oracle.fault(`15 on the disk: ${fault}`);
+    await this.#oracle.checkAll(undefined, look.reader);
+    await look.close();
   }
 
   /** Everything is let go, nothing fails any more: then all that is due must come to its end. */
@@ -518,7 +531,6 @@ export class World implements StoreObserver, ExecutorObserver {
     this.#slowUntilMs = 0;
     this.#trace.add('calm');
     await this.#clock.advance(0);
-    await this.#wheels.fill();
     await this.#ensureAlive();
     // Once more, with all versions.
     await this.#shutDown(true);

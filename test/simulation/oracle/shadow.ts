@@ -173,12 +173,16 @@ export function differences(expected: Records, found: Records): string[] {
 
 function taskDifferences(known: TaskShadow, other: TaskShadow): string[] {
   const wrong: string[] = [];
-  const [task, found] = [textOfTask(known.task), textOfTask(other.task)];
-  if (task !== found) wrong.push(`task ${known.task.id} is ${found}, not ${task}`);
+  const [task, found] = [known.task, other.task];
+  if (!isSameTask(task, found)) {
+    wrong.push(`task ${task.id} is ${textOfTask(found)}, not ${textOfTask(task)}`);
+  }
   for (const [id, record] of known.occurrences) {
     const is = other.occurrences.get(id);
-    const [text, isText] = [textOf(record), is === undefined ? 'gone' : textOf(is)];
-    if (text !== isText) wrong.push(`occurrence ${id} is ${isText}, not ${text}`);
+    if (is !== undefined && isSame(record, is)) continue;
+    wrong.push(
+      `occurrence ${id} is ${is === undefined ? 'gone' : textOf(is)}, not ${textOf(record)}`,
+    );
   }
   for (const id of other.occurrences.keys()) {
     if (!known.occurrences.has(id)) wrong.push(`occurrence ${id} came from nowhere`);
@@ -186,7 +190,31 @@ function taskDifferences(known: TaskShadow, other: TaskShadow): string[] {
   return wrong;
 }
 
-/** As much of a record as tells one version of it from another. */
+/** By as much of a record as tells one version of it from another. */
+export function isSame(a: RawOccurrence, b: RawOccurrence): boolean {
+  return (
+    a.revision === b.revision &&
+    a.state === b.state &&
+    a.token === b.token &&
+    a.dueAt === b.dueAt &&
+    a.failures === b.failures &&
+    a.crashes === b.crashes &&
+    a.leaseUntil === b.leaseUntil &&
+    a.waiting === b.waiting
+  );
+}
+
+function isSameTask(a: RawTask, b: RawTask): boolean {
+  return (
+    a.revision === b.revision &&
+    a.state === b.state &&
+    a.generation === b.generation &&
+    a.cursorAt === b.cursorAt &&
+    a.taken === b.taken &&
+    a.payload.length === b.payload.length
+  );
+}
+
 export function textOf(record: RawOccurrence): string {
   const { revision, state, token, dueAt, failures, crashes, leaseUntil, waiting } = record;
   return `${state} r${revision} t${token} due ${dueAt} ${failures}/${crashes} until ${leaseUntil} ${waiting}`;
