@@ -65,6 +65,13 @@ export class Tally {
     this.illegal.push(...other.illegal);
   }
 
+  /** All of it in one line. */
+  get sum(): string {
+    const total = (counts: ReadonlyMap<string, number>) =>
+      [...counts.values()].reduce((sum, count) => sum + count, 0);
+    return `${total(this.moves)} transitions, ${total(this.faults)} faults, ${this.missing.length} kinds never`;
+  }
+
   /** What never occurred. */
   get missing(): string[] {
     const never = (counts: ReadonlyMap<string, number>) =>

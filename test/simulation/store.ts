@@ -142,6 +142,8 @@ class WatchedSession implements StoreSession {
   /** Commits held up, in order. */
   #held: (() => void)[] = [];
   #waits = 0;
+  /** A store with a due index has told all that is near. */
+  isLoaded = true;
 
   readonly due?: DueWindow;
 
@@ -152,11 +154,16 @@ class WatchedSession implements StoreSession {
   }
 
   #windowOf(due: DueWindow): DueWindow {
+    this.isLoaded = false;
     return {
       get watermarkMs() {
         return due.watermarkMs;
       },
-      load: (nowMs, room) => this.#read(() => due.load(nowMs, room)),
+      load: async (nowMs, room) => {
+        const step = await this.#read(() => due.load(nowMs, room));
+        this.isLoaded = !step.more;
+        return step;
+      },
       earliestMs: () => due.earliestMs(),
       runningTasks: () => due.runningTasks(),
     };

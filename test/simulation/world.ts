@@ -133,9 +133,10 @@ export class World implements StoreObserver, ExecutorObserver {
     }
     const { paused } = this.#oracle.shadow;
     // Of the handlers, only this one has neither limits nor versions. What a full disk refused is tried again a second
-    // later, and others go first meanwhile.
+    // later, and others go first meanwhile. Of what the store has not told yet, others may be loaded first.
     this.#oracle.fairness.isOpen = (tenant, handler) =>
       handler === 'mail' &&
+      this.#store.session?.isLoaded === true &&
       this.#clock.monotonic() > this.#fullUntilMs + FULL_RETRY_MS &&
       !paused.has(`paused:tenant:${tenant}`) &&
       !paused.has(`paused:handler:${handler}`);
