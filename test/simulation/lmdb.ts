@@ -7,7 +7,7 @@
  * that it was not told were durable. For that the file is copied before each commit once a death is near. The next
  * process finds a copy: in this one, nothing else may have the old file open.
  */
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../src/clock/clock.js';
@@ -28,6 +28,9 @@ import type { Dice } from './dice.js';
 import type { Look, RealStore } from './store.js';
 
 const FILE = 'data.mdb';
+/** In memory where the system has such a place, as the world waits for each flush. */
+const MEMORY = '/dev/shm';
+const PLACE = process.env.TMPDIR === undefined && existsSync(MEMORY) ? MEMORY : tmpdir();
 const FLUSH_MS = [0, 0, 5, 40];
 /** So small that indexes are flushed, merged and moved in a world of some hundred tasks. */
 const SMALL: Tuning = {
@@ -46,7 +49,7 @@ interface Image {
 export class LmdbWorld implements RealStore {
   readonly store: Store;
   readonly #dice: Dice;
-  readonly #root = mkdtempSync(join(tmpdir(), 'tickwheel-simulation-'));
+  readonly #root = mkdtempSync(join(PLACE, 'tickwheel-simulation-'));
   readonly #tuning: Tuning;
   readonly #flushMs: number;
   #directories = 0;

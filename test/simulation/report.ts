@@ -33,6 +33,8 @@ export const FAULTS = [
   'pause of what is on its way',
   'flood of one tenant',
   'version missing',
+  'unflushed commits lost',
+  'unflushed commits kept',
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];

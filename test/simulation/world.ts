@@ -559,7 +559,11 @@ export class World implements StoreObserver, ExecutorObserver {
   // --- what the store says ---------------------------------------------------------------------------
 
   async opened(session: Parameters<StoreObserver['opened']>[0]): Promise<void> {
+    const { shadow } = this.#oracle;
+    const { kept, lost } = shadow;
     await this.#oracle.opened(this.#life, session.epoch, session);
+    if (shadow.kept > kept) this.fault('unflushed commits kept');
+    if (shadow.lost > lost) this.fault('unflushed commits lost');
   }
 
   committing(commit: number, units: readonly Unit[]): void {

@@ -25,6 +25,9 @@ export class Shadow {
   /** Tenants and handlers that are paused, as `paused:tenant:a`. */
   readonly paused = new Set<string>();
   readonly #durable: Records = new Map();
+  /** Of the commits under way when a process died: found by the next one, or not. */
+  kept = 0;
+  lost = 0;
   /** In the order given. */
   #pending: Pending[] = [];
 
@@ -85,7 +88,11 @@ export class Shadow {
     let first: string[] | undefined;
     for (let taken = 0; ; taken++) {
       const wrong = differences(expected, found);
-      if (wrong.length === 0) return [];
+      if (wrong.length === 0) {
+        this.kept += taken;
+        this.lost += this.#pending.length - taken;
+        return [];
+      }
       first ??= wrong;
       const next = this.#pending[taken];
       if (next === undefined) return first;
