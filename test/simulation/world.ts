@@ -2,6 +2,7 @@
  * One seed's world: callers, a store that fails, workers that die, a clock that jumps; the real scheduler lives in it, one
  * process after the other. After every step the oracle looks at all that changed.
  */
+import { nextTurn } from '../../src/clock/turn.js';
 import {
   type OpenOptions,
   type Scheduler,
@@ -48,6 +49,8 @@ const SLOTS_A_THREAD = 2;
 /** The whole store is read, and all counters recounted, after so many steps. */
 const ALL_EVERY = 40;
 const FULL_RETRY_MS = 1100;
+/** Of the event loop, that one of the engine takes at most, as long as no commit waits for time to pass. */
+const TURNS_OF_A_TURN = 50;
 /** Bytes that end so cannot be read back: which ones do follows from the number of the call. */
 const BAD_BYTE = 3;
 
@@ -454,6 +457,8 @@ export class World implements StoreObserver, ExecutorObserver {
   async #jump(): Promise<void> {
     const ms = this.#dice.pick([3000, 20_000, 120_000, 86_400_000 * 2, -500, -2500, -60_000]);
     this.fault(ms < 0 ? 'clock back' : 'clock forward');
+    // One that read the clock before commits by what it read: no turn of the engine is to be in the midst of it.
+    for (let turns = 0; turns < TURNS_OF_A_TURN; turns++) await nextTurn();
     if (ms < 0) this.#oracle.wentBack();
     await this.#clock.jumpWall(ms > 0 ? this.#dice.below(ms) : ms);
   }
