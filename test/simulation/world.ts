@@ -613,6 +613,10 @@ export class World implements StoreObserver, ExecutorObserver {
     this.#oracle.silent(run.fencingToken);
   }
 
+  broke(text: string): void {
+    this.#oracle.fault(`10 ${text}`);
+  }
+
   fault(name: string): void {
     this.#tally.fault(name);
   }
