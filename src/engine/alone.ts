@@ -1,8 +1,8 @@
 /**
  * A thread emptied for what must run alone. With several threads one drains for as long as that takes, and others go on.
  * Where there is only one, nothing else starts meanwhile: so it drains for a bounded time, then others go on for ten times
- * as long, and each time it waits twice as long as before. What must run alone has its turn in the end, and others lose a
- * tenth of the time at most.
+ * as long, unless it is empty by then, and each time it drains twice as long as before. What must run alone has its turn in
+ * the end, and others lose a tenth of the time at most.
  */
 import type { Executor } from '../execution/executor.js';
 
@@ -31,10 +31,13 @@ export class AloneThread {
       if (this.#state !== 'idle') this.letGo();
       return false;
     }
-    if (this.#state === 'resting' && monotonicMs < this.nextMs) return false;
-    if (this.#state !== 'draining') this.#enter('draining', monotonicMs + this.#drainMs);
+    const isResting = this.#state === 'resting' && monotonicMs < this.nextMs;
+    if (!isResting && this.#state !== 'draining') {
+      this.#enter('draining', monotonicMs + this.#drainMs);
+    }
     if (this.#executor.reserve(true)) return true;
-    if (monotonicMs >= this.nextMs) {
+    if (isResting) this.#executor.reserve(false);
+    else if (monotonicMs >= this.nextMs) {
       this.#executor.reserve(false);
       this.#enter('resting', monotonicMs + REST_TIMES * this.#drainMs);
       this.#drainMs *= 2;

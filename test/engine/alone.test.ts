@@ -70,9 +70,15 @@ describe('the only thread', () => {
     expect(alone.nextMs).toBe(5100);
     alone.ask(true, 5100);
     expect(alone.nextMs).toBe(55_100);
-    threads.busy = false;
+  });
+
+  it('is taken also while others may go on, when it is empty by chance', () => {
+    alone.ask(true, 0);
+    alone.ask(true, 5000);
     expect(alone.ask(true, 6000)).toBe(false);
-    expect(alone.ask(true, 55_100)).toBe(true);
+    expect(threads.wanted).toBe(false);
+    threads.busy = false;
+    expect(alone.ask(true, 7000)).toBe(true);
   });
 
   it('is let go at once when nothing must run alone any more', () => {

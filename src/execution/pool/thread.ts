@@ -219,7 +219,7 @@ export class PoolThread {
     progress: (runId, progress) => {
       if (this.#runs.has(runId)) this.#owner.report({ kind: 'progress', runId, progress });
     },
-    crashed: (runId, replace, error) => this.#crashed(runId, replace, error),
+    crashed: (runId, replace, error) => this.#crashed(runId, replace, this.#withMemory(error)),
     settled: (runId) => {
       const record = this.#zombies.get(runId);
       if (record === undefined) return;
@@ -366,7 +366,7 @@ export class PoolThread {
     this.#drain();
     // What it told may have ended it already.
     if ((this.state as string) === 'dead') return;
-    this.die({ kind: 'crashed', runId: undefined, error: evidenceOf(error) });
+    this.die({ kind: 'crashed', runId: undefined, error: this.#withMemory(evidenceOf(error)) });
   }
 
   /** Reports every run that is left, then tells the pool. */
@@ -394,6 +394,15 @@ export class PoolThread {
     this.#owner.onDeath(this, death);
   }
 
+  /** A crash's evidence says how much memory there was, as far as the thread could tell. */
+  #withMemory(error: StoredError): StoredError {
+    const { used, limit } = this.#slots.heap;
+    const heap =
+      limit === 0 ? '' : `the thread's heap last held ${mib(used)} of at most ${mib(limit)} MiB, `;
+    const all = `the process held ${mib(process.memoryUsage.rss())} MiB`;
+    return { ...error, message: `${error.message} (${heap}${all})` };
+  }
+
   /** A run that was on the thread by itself did it. */
   #culpritOf(death: Death): number | undefined | null {
     if (death.kind === 'closed') return null;
@@ -406,15 +415,15 @@ export class PoolThread {
 }
 
 const MIB = 1024 * 1024;
+const mib = (bytes: number): number => Math.round(bytes / MIB);
 
-/** What is known of a thread's death: why, by what code, and how much memory the process held then. */
+/** What is known of the death of a thread that did not tell: why, and by what code. */
 function evidenceOf(error: unknown): StoredError {
   const { message, name } = error instanceof Error ? error : new Error(String(error));
   const { code } = error as { code?: unknown };
-  const rssMib = Math.round(process.memoryUsage.rss() / MIB);
   return {
     name,
-    message: `its thread died: ${message} (the process held ${rssMib} MiB)`,
+    message: `its thread died: ${message}`,
     ...(typeof code === 'string' ? { code } : {}),
   };
 }
