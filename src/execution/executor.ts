@@ -49,7 +49,7 @@ export interface Executor {
   recall(): void;
   /** Handlers entered that have neither ended nor wait on the injected clock (see ClockParticipant). */
   unsettledHandlers(): number;
-  /** A thread is being made that will serve soon: a clock that is driven by hand waits for it. */
+  /** A thread is being made, or reads what it was sent, and will take runs soon: a clock that is driven by hand waits for it. */
   readonly loading?: boolean;
   /** Leave those running and count them no more. */
   giveUpOnHandlers(): void;

@@ -243,6 +243,20 @@ describe('the pool', () => {
     expect(await host.resultOf('echo', 1)).toBe(1);
   });
 
+  it('is loading while a thread has not read what it was sent, though that was taken back', async () => {
+    const host = await open();
+    const blocked = host.start('waitForever');
+    await host.entered(blocked);
+    expect(host.executor.loading).toBe(false);
+    host.givesAgain = () => false;
+    const behind = host.start('noop');
+    expect((await host.ended(behind)).kind).toBe('returned');
+    expect(host.executor.loading).toBe(true);
+    host.call(() => host.executor.end(blocked));
+    await host.until(() => host.executor.capacity() === 4);
+    expect(host.executor.loading).toBe(false);
+  });
+
   it('does not end a thread for a run that has ended meanwhile', async () => {
     const host = await open();
     const runId = host.start('noop');

@@ -49,7 +49,7 @@ export interface PoolOptions {
 /** Pauses between tries when a replacement's module does not load any more. */
 const RELOAD_PAUSE_MS = 100;
 const RELOAD_PAUSE_MAX_MS = 30_000;
-/** A thread that takes longer to load its module is not waited for. */
+/** A thread that takes longer to load its module, or to read what it was sent, is not waited for. */
 const LOADING_MAX_MS = 5_000;
 
 interface Queued {
@@ -324,8 +324,13 @@ export class PoolExecutor implements Executor, ThreadOwner {
   }
 
   get loading(): boolean {
-    const isLoading = this.#threads.some((thread) => thread.state === 'loading');
-    return isLoading && realNowMs() - this.#addedAtMs < LOADING_MAX_MS;
+    const nowMs = realNowMs();
+    const mayLoad = nowMs - this.#addedAtMs < LOADING_MAX_MS;
+    // What it was sent may have been taken back, on a busy machine: then it is unheard of, and will be given more.
+    return this.#threads.some(
+      (thread) =>
+        (mayLoad && thread.state === 'loading') || thread.isUnheard(nowMs, LOADING_MAX_MS),
+    );
   }
 
   giveUpOnHandlers(): void {

@@ -84,6 +84,8 @@ export class PoolThread {
   /** Runs that crashed without ending the thread, and whose handlers go on in their slots. */
   readonly #zombies = new Map<number, SentRecord>();
   #batch = 0;
+  /** When the newest batch was sent, real time; undefined: it was heard of, or something in it has entered. */
+  #unheardSinceMs: number | undefined;
   /** Runs that have not entered, as far as is known. */
   #awaited = 0;
 
@@ -125,6 +127,12 @@ export class PoolThread {
     return this.state === 'serving' && this.#slots.acknowledged === this.#batch;
   }
 
+  /** It was sent something lately of which nothing was heard yet: it may tell of it soon. */
+  isUnheard(nowMs: number, withinMs: number): boolean {
+    if (this.state !== 'serving' || this.#unheardSinceMs === undefined) return false;
+    return nowMs - this.#unheardSinceMs < withinMs;
+  }
+
   /** Something that it was sent has not entered, as far as is known. */
   get isAwaited(): boolean {
     return this.#awaited > 0;
@@ -153,6 +161,7 @@ export class PoolThread {
       this.#runs.set(run.runId, record);
     }
     this.#awaited += runs.length;
+    this.#unheardSinceMs = sentAtMs;
     this.#port.postMessage(writer.pack());
   }
 
@@ -167,6 +176,7 @@ export class PoolThread {
       return;
     }
     hear(message, this.#hearing);
+    if (this.isResponsive) this.#unheardSinceMs = undefined;
     if (!this.#replaceIfHaunted()) this.#owner.onRoom();
   }
 
@@ -238,6 +248,7 @@ export class PoolThread {
     if (record.entered) return;
     record.entered = true;
     this.#awaited--;
+    this.#unheardSinceMs = undefined;
     const { runId } = record.run;
     const { workerId } = this;
     this.#owner.report({ kind: 'entered', runId, atMs: this.#time(atMs), workerId });
