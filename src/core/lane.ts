@@ -20,7 +20,7 @@ export interface ReadyEntry {
   /** Wall clock ms; a waiting entry rises one priority every 10 s from here. */
   readonly readyAtMs: number;
   readonly dueAt: number;
-  /** Must run with its thread for itself: one such entry is taken at a time. */
+  /** Must run with its thread for itself: see `takeAlone`. */
   readonly alone: boolean;
   /** Position in its lane; −1 outside the queue. Written by the queue alone. */
   laneIndex: number;

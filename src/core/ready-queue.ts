@@ -96,10 +96,10 @@ export class ReadyQueue<T extends ReadyEntry> {
   #limitsOfOthers: TenantLaneLimits = {};
   readonly #paused = new Set<string>();
   #isRunnable: (handler: string, version: number | undefined) => boolean = () => true;
-  /** Taken, and neither finished nor undone. */
+  /** Taken by `takeAlone`, and neither finished nor undone. */
   #alone: Head | undefined;
-  /** `alone` entries whose turn came meanwhile: they are pushed again when it has ended. In no lane. */
-  readonly #setAside: T[] = [];
+  /** `alone` entries that have had their turn, in that order: `takeAlone` takes them. In no lane. */
+  readonly #aside: T[] = [];
   #size = 0;
   #arrivals = 0;
   /** Arrivals before the last `take`. */
@@ -187,9 +187,9 @@ export class ReadyQueue<T extends ReadyEntry> {
     // Without work it had no timer, so its token may have come unnoticed.
     if (tenant.dry) this.#settle(tenant, this.#arrivalsSeen);
     if (version.handler.dry) this.#settle(version.handler, this.#arrivalsSeen);
-    if (tenant.waiting === 0) this.#turns.assign(tenant);
+    if (tenant.heads.top === undefined) this.#turns.assign(tenant);
     lane.push(entry, ++this.#arrivals);
-    this.#count(lane, 1);
+    this.#count(tenant, version, 1);
     if (lane.size === 1) {
       tenant.heads.push(lane);
       if (tenant.open) this.#turns.join(lane);
@@ -198,9 +198,10 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** Takes a waiting entry out; false when it is not here. O(log n). */
   remove(entry: T): boolean {
-    const aside = entry.alone ? this.#setAside.indexOf(entry) : -1;
+    const aside = entry.alone ? this.#aside.indexOf(entry) : -1;
     if (aside >= 0) {
-      this.#setAside.splice(aside, 1);
+      this.#pullAside(aside);
+      this.#dropIfIdle(this.#tenantOf(entry));
       return true;
     }
     const version = this.#handlers.get(entry.handler)?.versions.get(entry.handlerVersion);
@@ -226,25 +227,64 @@ export class ReadyQueue<T extends ReadyEntry> {
       if (tenant === undefined) break;
       const lane = tenant.heads.firstUsable();
       assert(lane !== undefined, 'a tenant has its turn and nothing that can start');
-      const entry = this.#start(lane) as T;
-      if (this.#isSetAside(entry)) continue;
-      out.push(entry);
-      picked++;
+      const entry = this.#pullFirst(lane) as T;
+      if (entry.alone) this.#putAside(entry);
+      else {
+        this.#spendOn(tenant, lane.version.handler);
+        out.push(entry);
+        picked++;
+      }
     }
     this.#arrivalsSeen = this.#arrivals;
     return out;
   }
 
-  /** One `alone` entry at a time: so that of a process that dies only one can have run alone. */
-  #isSetAside(entry: T): boolean {
-    if (!entry.alone) return false;
-    if (this.#alone === undefined) {
-      this.#alone = entry;
-      return false;
-    }
-    this.#end(entry, true);
-    this.#setAside.push(entry);
-    return true;
+  /** True when `takeAlone` finds something: then a thread should be emptied for it. */
+  get wantsAlone(): boolean {
+    return this.#alone === undefined && this.#firstAside() >= 0;
+  }
+
+  /**
+   * The next entry that must run alone: one that has had its turn and may start now. One at a time, so that of a process
+   * that dies only one can have run alone. It counts as taken, as by `take`.
+   */
+  takeAlone(monotonicMs: number): T | undefined {
+    this.#monotonicMs = Math.max(this.#monotonicMs, monotonicMs);
+    if (this.#alone !== undefined) return undefined;
+    this.#openAtTokens();
+    const index = this.#firstAside();
+    if (index < 0) return undefined;
+    const entry = this.#pullAside(index);
+    this.#alone = entry;
+    this.#spendOn(this.#tenantOf(entry), this.#handlerOf(entry.handler));
+    return entry;
+  }
+
+  #firstAside(): number {
+    return this.#aside.findIndex(
+      (entry) => this.#tenantOf(entry).open && this.#versionOfEntry(entry).usable,
+    );
+  }
+
+  /** It waits still, though for a thread: others of its lane pass it. */
+  #putAside(entry: T): void {
+    this.#aside.push(entry);
+    this.#count(this.#tenantOf(entry), this.#versionOfEntry(entry), 1);
+  }
+
+  #pullAside(index: number): T {
+    const [entry] = this.#aside.splice(index, 1) as [T];
+    this.#count(this.#tenantOf(entry), this.#versionOfEntry(entry), -1);
+    return entry;
+  }
+
+  /** Of one that waits or runs: so long its tenant is kept. */
+  #tenantOf({ tenant }: Head): Tenant {
+    return this.#tenants.get(tenant) as Tenant;
+  }
+
+  #versionOfEntry({ handler, handlerVersion }: T): Version {
+    return this.#versionOf(handler, handlerVersion);
   }
 
   /** The attempt has ended: its slot is free again. */
@@ -269,7 +309,8 @@ export class ReadyQueue<T extends ReadyEntry> {
     return first === undefined ? Number.POSITIVE_INFINITY : Math.max(monotonicMs, first.wakeAtMs);
   }
 
-  #start(lane: Lane): ReadyEntry {
+  /** The entry whose turn it is. */
+  #pullFirst(lane: Lane): ReadyEntry {
     const { tenant, version } = lane;
     const { handler } = version;
     const arrival = lane.headArrival;
@@ -277,10 +318,13 @@ export class ReadyQueue<T extends ReadyEntry> {
     const entry = this.#pull(lane, 0);
     if (lane.turnIndex >= 0) this.#turns.catchUp(lane);
     entry.throttled = arrival <= tenant.limitedThrough || arrival <= handler.limitedThrough;
-    this.#spend(tenant);
-    this.#spend(handler);
     if (this.#turns.mustSetBack) this.#turns.setBack(this.#tenants.values());
     return entry;
+  }
+
+  #spendOn(tenant: Tenant, handler: Handler): void {
+    this.#spend(tenant);
+    this.#spend(handler);
   }
 
   #spend(gate: Gate): void {
@@ -304,9 +348,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#settle(tenant);
     this.#settle(handler);
     this.#dropIfIdle(tenant);
-    if (entry !== this.#alone) return;
-    this.#alone = undefined;
-    for (const next of this.#setAside.splice(0)) this.push(next);
+    if (entry === this.#alone) this.#alone = undefined;
   }
 
   /** Takes the entry out of its lane, and the lane out of the heaps when that was its last. */
@@ -319,12 +361,11 @@ export class ReadyQueue<T extends ReadyEntry> {
     }
     lane.removeAt(index);
     if (index === 0 && lane.size > 0) heads.update(lane);
-    this.#count(lane, -1);
+    this.#count(lane.tenant, lane.version, -1);
     return entry;
   }
 
-  #count(lane: Lane, change: 1 | -1): void {
-    const { tenant, version } = lane;
+  #count(tenant: Tenant, version: Version, change: 1 | -1): void {
     this.#size += change;
     version.waiting += change;
     tenant.waiting += change;

@@ -5,7 +5,7 @@ import type { Draft, OccurrencePatch } from './draft.js';
 import { afterEnd, end, isHeld, isRunning, releaseWaiting } from './ending.js';
 import { LeaseLostError } from './errors.js';
 import type { AttemptEvent, ClaimEvent } from './event.js';
-import type { AttemptOutcome, OccurrenceRecord } from './model.js';
+import type { AttemptOutcome, OccurrenceRecord, TaskView } from './model.js';
 import { backoffMs } from './retry.js';
 
 /** Displacements after which an occurrence gets a thread for itself. */
@@ -34,10 +34,10 @@ export function claim(draft: Draft, event: ClaimEvent): void {
 }
 
 /**
- * Another of the task runs, and it may not run besides: this one is claimed when that one has
+ * Another of the task runs, and none may run besides: one that is ready is claimed when that one has
  * ended.
  */
-function runsBesides({ task, live }: Draft): boolean {
+export function runsBesides({ task, live }: TaskView): boolean {
   if (task.policies.overlap === 'allowAll') return false;
   for (const other of live) if (isRunning(other)) return true;
   return false;

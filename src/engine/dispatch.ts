@@ -7,6 +7,7 @@ import type { AttemptEvent } from '../core/event.js';
 import type { ReadyQueue } from '../core/ready-queue.js';
 import { removeItem } from '../core/small-list.js';
 import type { Executor, Report, Run } from '../execution/executor.js';
+import { AloneThread } from './alone.js';
 import type { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
 import type { StoredValues } from './engine.js';
@@ -46,7 +47,10 @@ export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #deadlines = new Deadlines();
   #toStart: ActiveRun[] = [];
+  /** The one of them that has a thread for itself. */
+  #aloneToStart: ActiveRun | undefined;
   readonly #leases: Leases;
+  readonly #aloneThread: AloneThread;
   /** Reports of attempts that were given up before: refused, nothing changed. */
   lateReports = 0;
 
@@ -54,11 +58,17 @@ export class Dispatch {
     this.#options = options;
     const { leaseDurationMs, isShared, executor } = options;
     this.#leases = new Leases({ durationMs: leaseDurationMs, isShared }, this.runs, executor);
+    this.#aloneThread = new AloneThread(executor);
   }
 
   /** Monotonic time at which something must be looked at; Infinity when nothing runs. */
   get nextDeadlineMs(): number {
-    return Math.min(this.#deadlines.nextMs, this.#leases.nextMs);
+    return Math.min(this.#deadlines.nextMs, this.#leases.nextMs, this.#aloneThread.nextMs);
+  }
+
+  /** Another turn is needed: in it a thread is asked for, before others are claimed for its slots. */
+  get wantsTurn(): boolean {
+    return this.#aloneThread.isNews(this.#options.ready.wantsAlone);
   }
 
   /** A slot is free. */
@@ -68,33 +78,52 @@ export class Dispatch {
 
   /** Runs that could be claimed now. */
   get room(): number {
-    return Math.max(0, this.#options.executor.capacity() - this.#toStart.length);
+    const given = this.#toStart.length - (this.#aloneToStart === undefined ? 0 : 1);
+    return Math.max(0, this.#options.executor.capacity() - given);
   }
 
   /** Claims, in the batch, what starts next; `start` hands it over once the batch is visible. */
   claim(batch: Batch, judge: ClaimJudge): void {
     const { ready } = this.#options;
+    this.#claimAlone(batch, judge);
     for (;;) {
       if (ready.size === 0) return;
       const free = this.room;
       const items = free === 0 ? [] : ready.take(batch.monotonicMs, free);
       if (items.length === 0) return;
-      for (const run of items) {
-        removeItem(run.active.ready, run);
-        // Due is compared with the wall clock once more: it may have gone back.
-        const isEarly = run.dueAt > batch.facts.nowMs;
-        if (!isEarly && this.#claimOne(batch, run, judge.awayUntilOf(run))) {
-          this.#toStart.push(run);
-          continue;
-        }
-        ready.undo(run);
-        batch.touched.push(run.active);
-        // Missed at the last moment, it lets others of its task go on.
-        if (isEarly || run.active.find(run.occurrenceId)?.state !== 'ready') {
-          judge.onUnclaimed(run);
-        }
-      }
+      for (const run of items) this.#claimTaken(batch, run, judge);
     }
+  }
+
+  /** What must run alone is claimed only when a thread has been emptied for it: until then it waits, and others do not. */
+  #claimAlone(batch: Batch, judge: ClaimJudge): void {
+    const { ready } = this.#options;
+    while (this.#aloneThread.ask(ready.wantsAlone, batch.monotonicMs)) {
+      const run = ready.takeAlone(batch.monotonicMs);
+      if (run === undefined || !this.#claimTaken(batch, run, judge)) continue;
+      this.#aloneThread.taken();
+      return;
+    }
+  }
+
+  /** False when it is not claimed after all. */
+  #claimTaken(batch: Batch, run: ActiveRun, judge: ClaimJudge): boolean {
+    const { ready } = this.#options;
+    removeItem(run.active.ready, run);
+    // Due is compared with the wall clock once more: it may have gone back.
+    const isEarly = run.dueAt > batch.facts.nowMs;
+    if (!isEarly && this.#claimOne(batch, run, judge.awayUntilOf(run))) {
+      this.#toStart.push(run);
+      if (run.alone) this.#aloneToStart = run;
+      return true;
+    }
+    ready.undo(run);
+    batch.touched.push(run.active);
+    // Missed at the last moment, it lets others of its task go on.
+    if (isEarly || run.active.find(run.occurrenceId)?.state !== 'ready') {
+      judge.onUnclaimed(run);
+    }
+    return false;
   }
 
   #claimOne(batch: Batch, run: ActiveRun, awayUntilMs: number): boolean {
@@ -148,13 +177,19 @@ export class Dispatch {
   start(nowMs: number, monotonicMs: number): void {
     if (this.#toStart.length === 0) return;
     const runs: Run[] = [];
+    let isAloneGiven = this.#aloneToStart === undefined;
     for (const run of this.#toStart) {
       if (run.ended) continue;
       const opened = this.#opened(run.toRun(), nowMs);
-      if (opened !== undefined) runs.push(opened);
+      if (opened !== undefined) {
+        runs.push(opened);
+        if (opened.alone) isAloneGiven = true;
+      }
       run.given = true;
     }
     this.#toStart = [];
+    this.#aloneToStart = undefined;
+    if (!isAloneGiven) this.#aloneThread.letGo();
     this.#leases.arm(monotonicMs);
     this.#options.executor.start(runs);
   }
@@ -167,6 +202,10 @@ export class Dispatch {
       else {
         this.runs.remove(run);
         this.#options.ready.undo(run);
+        if (run === this.#aloneToStart) {
+          this.#aloneToStart = undefined;
+          this.#aloneThread.letGo();
+        }
       }
     }
     this.#toStart = kept;

@@ -372,10 +372,10 @@ export class Loop {
   }
 
   #hasMoreWork(): boolean {
-    const { clock, inbox, timing, loader } = this.#parts;
+    const { clock, inbox, timing, loader, dispatch } = this.#parts;
     if (!inbox.isEmpty) return true;
     if (!this.#executes()) return false;
-    if (loader?.hasMore) return true;
+    if (loader?.hasMore || dispatch?.wantsTurn) return true;
     return timing !== undefined && (timing.isDue(clock.now()) || timing.canAdmit());
   }
 

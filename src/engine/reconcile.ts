@@ -8,6 +8,7 @@
  * not woken for it.
  */
 import type { OccurrenceRecord } from '../core/model.js';
+import { runsBesides } from '../core/running.js';
 import type { LiveEntry } from '../store/store.js';
 import type { EngineParts } from './parts.js';
 
@@ -80,10 +81,12 @@ export class Reconcile {
     }
     const page = await session.scanLive({ limit: STEP_MAX, cursor: this.#cursor });
     const running: LiveEntry[] = [];
+    const lost: LiveEntry[] = [];
     for (const entry of page.items) {
       if (entry.state === 'running' || entry.state === 'cancel-requested') running.push(entry);
-      else if (!entry.held) this.#checkWaiting(entry, nowMs);
+      else if (!entry.held && !this.#isPlaced(entry, nowMs)) lost.push(entry);
     }
+    await this.#placeAnew(lost);
     await this.#checkRunning(running, nowMs);
     this.#cursor = page.cursor;
     if (page.cursor !== undefined) return;
@@ -91,20 +94,30 @@ export class Reconcile {
     this.nextAtMs = isWatching ? monotonicMs + PASS_EVERY_MS : Number.POSITIVE_INFINITY;
   }
 
-  /** What waits for its time, or for a slot. */
-  #checkWaiting(entry: LiveEntry, nowMs: number): void {
+  /** What waits for its time, or for a slot, is where it is waited for. */
+  #isPlaced(entry: LiveEntry, nowMs: number): boolean {
     const { taskId, occurrenceId, state, dueAt } = entry;
-    const { timing, working, inbox, loader } = this.#parts;
+    const { timing, working, loader } = this.#parts;
     // It has not come near yet: the store keeps it until then.
-    if (loader?.isNear(entry, dueAt) === false) return;
-    if (timing?.has(occurrenceId) === true) return;
-    if (state !== 'ready' && dueAt > nowMs - OVERDUE_MS) return;
+    if (loader?.isNear(entry, dueAt) === false) return true;
+    if (timing?.has(occurrenceId) === true) return true;
+    if (state !== 'ready' && dueAt > nowMs - OVERDUE_MS) return true;
     const active = working.get(taskId);
-    const isInLane = active?.ready.some((run) => run.occurrenceId === occurrenceId) === true;
-    if (isInLane) return;
-    // Its records say where it belongs.
-    inbox.addReload(taskId);
-    this.#repaired(state === 'ready' ? 'ready' : 'overdue', entry);
+    return active?.ready.some((run) => run.occurrenceId === occurrenceId) === true;
+  }
+
+  async #placeAnew(entries: readonly LiveEntry[]): Promise<void> {
+    if (entries.length === 0) return;
+    const { inbox, session } = this.#parts;
+    const views = await session.views(entries.map(({ taskId }) => taskId));
+    for (const [index, entry] of entries.entries()) {
+      const view = views[index];
+      // It was picked while another of its task runs, and is placed again when that one ends.
+      if (entry.state === 'ready' && view !== undefined && runsBesides(view)) continue;
+      // Its records say where it belongs.
+      inbox.addReload(entry.taskId);
+      this.#repaired(entry.state === 'ready' ? 'ready' : 'overdue', entry);
+    }
   }
 
   /** Recorded as running: an attempt of ours, or what nobody runs any more. */

@@ -21,8 +21,15 @@ export interface Executor {
   open(host: ExecutorHost): Promise<void>;
   /** How many more runs it would take now; may exceed the free slots a little (see design section 6). */
   capacity(): number;
-  /** Takes claimed runs, `capacity()` at most (an `alone` run needs an empty thread; the executor arranges it). */
+  /** Takes claimed runs, `capacity()` at most, and besides an `alone` one for which `reserve` has said true. */
   start(runs: readonly Run[]): void;
+  /** Threads of handlers: with one, nothing else runs while it is reserved. */
+  readonly threads: number;
+  /**
+   * While a thread is wanted for an `alone` run, one takes nothing new, and is not counted in `capacity`. True: it is
+   * empty, the run may be started; until then ask again when something was reported. Starting it ends the wish.
+   */
+  reserve(isWanted: boolean): boolean;
   /** Aborts the run's signal with an AbortedError; the handler may go on. */
   abort(runId: number, why: AbortReason, message: string): void;
   /**
@@ -42,7 +49,7 @@ export interface Executor {
   recall(): void;
   /** Handlers entered that have neither ended nor wait on the injected clock (see ClockParticipant). */
   unsettledHandlers(): number;
-  /** A thread is being made that will serve soon: a clock that is driven by hand waits for it. */
+  /** A thread is being made, or reads what it was sent, and will take runs soon: a clock that is driven by hand waits for it. */
   readonly loading?: boolean;
   /** Leave those running and count them no more. */
   giveUpOnHandlers(): void;

@@ -9,6 +9,7 @@
  *    before they return, within a millisecond for all of them, are taken ahead beyond the slots; one that does not
  *    find a slot after all is returned at once.
  * 2. An `alone` run enters when nothing else is entered, and nothing else enters until it has ended: there is one thread.
+ *    While it is reserved for one, nothing more is taken.
  * 3. Reports leave in one batch a microtask, never from inside a call. An empty batch says that capacity is back.
  */
 import type { Clock } from '../clock/clock.js';
@@ -51,6 +52,7 @@ class Entered {
 export class InProcessExecutor implements Executor {
   readonly handlers: ReadonlyMap<string, readonly number[]>;
   readonly slots: number;
+  readonly threads = 1;
   readonly #table: HandlerTable;
   readonly #surroundings = new InProcessSurroundings(this);
   #host: ExecutorHost | undefined;
@@ -60,6 +62,7 @@ export class InProcessExecutor implements Executor {
   readonly #entered = new Map<number, Entered>();
   /** Waits until nothing else is entered, or is. */
   #alone: Run | undefined;
+  #isReserved = false;
   #zombies = 0;
   /** Nothing starts until a zombie ends; logged once. */
   #blocked = false;
@@ -90,7 +93,8 @@ export class InProcessExecutor implements Executor {
   }
 
   capacity(): number {
-    if (this.#closed || this.#zombies >= this.slots || this.#alone !== undefined) return 0;
+    if (this.#closed || this.#zombies >= this.slots) return 0;
+    if (this.#alone !== undefined || this.#isReserved) return 0;
     const ahead = Math.min(AHEAD_MAX, Math.floor(AHEAD_MS / this.#serviceMs));
     return Math.max(0, this.slots + ahead - this.#entered.size - this.#queued);
   }
@@ -99,8 +103,17 @@ export class InProcessExecutor implements Executor {
     return this.#queue.length - this.#head;
   }
 
+  reserve(isWanted: boolean): boolean {
+    this.#isReserved = isWanted;
+    const isFree = !this.#closed && this.#zombies < this.slots && this.#alone === undefined;
+    return isWanted && isFree && this.#entered.size + this.#queued === 0;
+  }
+
   start(runs: readonly Run[]): void {
-    for (const run of runs) this.#queue.push(run);
+    for (const run of runs) {
+      this.#queue.push(run);
+      if (run.alone) this.#isReserved = false;
+    }
     this.#queueFlush();
   }
 

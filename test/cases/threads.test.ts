@@ -160,6 +160,8 @@ describe('handlers on threads', () => {
     const task = await scheduler.schedule('kill', { how: 'exit', times: 99 }, { maxCrashes: 2 });
     const ended = await endOf(scheduler, clock, task.id);
     expect(ended).toMatchObject({ status: 'quarantined', crashes: 2, failures: 0, attempt: 2 });
+    // The evidence: what was last, by what code, and the memory.
+    expect(ended.error?.message).toMatch(/^process\.exit\(\d+\) .* heap last held \d+ of at most/);
     expect(told).toEqual([[task.id, 2]]);
     expect((await scheduler.deadLetters()).items.map((o) => o.id)).toEqual([ended.id]);
     expect(await scheduler.get(task.id)).toMatchObject({ status: 'failed' });

@@ -34,23 +34,63 @@ function pushed(queue: ReadyQueue<Entry>, tenant: string, count: number, fields 
 const tenantsOf = (entries: Entry[]): string => entries.map(({ tenant }) => tenant).join('');
 
 describe('entries that must run alone', () => {
-  it('are taken one at a time, while others pass them', () => {
+  it('are taken apart, one at a time, once they have had their turn; others pass them', () => {
     const queue = new ReadyQueue<Entry>();
     const alone = pushed(queue, 'a', 3, { alone: true });
+    const [mate] = pushed(queue, 'a', 1);
     const [other] = pushed(queue, 'b', 1);
-    expect(queue.take(0, 9)).toEqual([alone[0], other]);
-    expect(queue.running('a')).toBe(1);
-    expect(queue.take(0, 9)).toEqual([]);
-    queue.finished(other as Entry);
-    expect(queue.take(0, 9)).toEqual([]);
+    expect(queue.wantsAlone).toBe(false);
+    expect(queue.takeAlone(0)).toBeUndefined();
+    expect(queue.take(0, 9)).toEqual([other, mate]);
+    expect(queue.size).toBe(3);
+    expect(queue.sizeOf('a')).toBe(3);
+    expect(queue.wantsAlone).toBe(true);
+    expect(queue.takeAlone(0)).toBe(alone[0]);
+    expect(queue.running('a')).toBe(2);
+    expect(queue.wantsAlone).toBe(false);
+    expect(queue.takeAlone(0)).toBeUndefined();
     // One that was set aside can be taken out like any other.
     expect(queue.remove(alone[1] as Entry)).toBe(true);
     expect(queue.remove(alone[1] as Entry)).toBe(false);
     queue.finished(alone[0] as Entry);
     expect(queue.size).toBe(1);
-    expect(queue.take(0, 9)).toEqual([alone[2]]);
+    expect(queue.takeAlone(0)).toBe(alone[2]);
     queue.undo(alone[2] as Entry);
-    expect(queue.running('a')).toBe(0);
+    for (const each of [mate, other]) queue.finished(each as Entry);
+    expect(queue.size).toBe(0);
+    expect(queue.tenantsKept).toBe(0);
+  });
+
+  it('cost nothing until they are taken, and obey limits and pauses then', () => {
+    const queue = new ReadyQueue<Entry>();
+    queue.setTenantLimits('a', { maxConcurrency: 1, maxRatePerSecond: 1 });
+    const [alone] = pushed(queue, 'a', 1, { alone: true });
+    const [other] = pushed(queue, 'a', 1);
+    expect(queue.take(0, 9)).toEqual([other]);
+    expect(queue.wantsAlone).toBe(false);
+    queue.finished(other as Entry);
+    // Its token comes with time alone.
+    expect(queue.takeAlone(0)).toBeUndefined();
+    expect(queue.nextTokenAt(0)).toBeCloseTo(1000, 5);
+    queue.pauseTenant('a');
+    expect(queue.takeAlone(2000)).toBeUndefined();
+    queue.resumeTenant('a');
+    queue.pauseHandler('mail');
+    expect(queue.takeAlone(2000)).toBeUndefined();
+    queue.resumeHandler('mail');
+    expect(queue.wantsAlone).toBe(true);
+    expect(queue.takeAlone(2000)).toBe(alone);
+    expect(queue.nextTokenAt(2000)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('do not save up turns for their tenant while they wait', () => {
+    const queue = new ReadyQueue<Entry>();
+    pushed(queue, 'a', 1, { alone: true });
+    pushed(queue, 'b', 100);
+    const first = queue.take(0, 50);
+    expect(tenantsOf(first)).toBe('b'.repeat(50));
+    pushed(queue, 'a', 20);
+    expect(tenantsOf(queue.take(0, 6)).replace(/[^a]/g, '')).toBe('aaa');
   });
 });
 

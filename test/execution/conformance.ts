@@ -280,6 +280,33 @@ export function testExecutor(name: string, make: (slots: number) => Executor): v
       for (const other of others) await host.ended(other);
     });
 
+    it('empties a thread for one that must be alone: nothing new meanwhile, and what was let go goes on', async () => {
+      const host = await open(4);
+      const { executor } = host;
+      expect(executor.threads).toBe(1);
+      const other = host.start('hang');
+      await host.entered(other);
+      expect(executor.reserve(true)).toBe(false);
+      expect(executor.capacity()).toBe(0);
+      expect(executor.reserve(false)).toBe(false);
+      expect(executor.capacity()).toBe(3);
+      expect(executor.reserve(true)).toBe(false);
+      host.call(() => executor.abort(other, 'cancelled', 'enough'));
+      await host.ended(other);
+      expect(executor.reserve(true)).toBe(true);
+      expect(executor.capacity()).toBe(0);
+      const alone = host.start('hang', undefined, { alone: true });
+      await host.entered(alone);
+      expect(executor.capacity()).toBe(0);
+      host.call(() => executor.abort(alone, 'cancelled', 'enough'));
+      await host.ended(alone);
+      // Starting it has ended the wish.
+      expect(executor.capacity()).toBe(4);
+      expect(executor.reserve(true)).toBe(true);
+      expect(executor.reserve(false)).toBe(false);
+      expect(executor.capacity()).toBe(4);
+    });
+
     it('runs a thousand, every one exactly once', async () => {
       const host = await open(8);
       const runs = Array.from({ length: 1000 }, (_, i) =>

@@ -170,7 +170,7 @@ describe('the pool', () => {
     expect(await host.run('throwOutside')).toMatchObject({
       kind: 'lost',
       blame: 'culprit',
-      error: { message: 'outside of the promise' },
+      error: { message: expect.stringMatching(/^outside of the promise \(the thread's heap/) },
     });
     expect(await host.ended(other)).toMatchObject({ kind: 'lost', blame: 'displaced' });
     await host.until(() => host.executor.capacity() > 0);
@@ -184,7 +184,7 @@ describe('the pool', () => {
     expect(await host.run('reject')).toMatchObject({
       kind: 'lost',
       blame: 'culprit',
-      error: { message: 'nobody awaits this' },
+      error: { message: expect.stringMatching(/^nobody awaits this \(the thread's heap/) },
     });
     expect(host.executor.zombies).toBe(1);
     const end = await host.ended(other);
@@ -202,7 +202,14 @@ describe('the pool', () => {
 
   it('charges a thread out of memory to a run that had it for itself', async () => {
     const host = await open({ resourceLimits: { maxOldGenerationSizeMb: 24 } });
-    expect(await host.run('outOfMemory')).toMatchObject({ kind: 'lost', blame: 'culprit' });
+    expect(await host.run('outOfMemory')).toMatchObject({
+      kind: 'lost',
+      blame: 'culprit',
+      error: {
+        code: 'ERR_WORKER_OUT_OF_MEMORY',
+        message: expect.stringMatching(/heap last held \d+ of at most \d+ MiB, the process held/),
+      },
+    });
     await host.until(() => host.executor.capacity() > 0);
     expect(await host.resultOf('echo', 1)).toBe(1);
   });
@@ -234,6 +241,20 @@ describe('the pool', () => {
     });
     await host.until(() => host.executor.capacity() === 4);
     expect(await host.resultOf('echo', 1)).toBe(1);
+  });
+
+  it('is loading while a thread has not read what it was sent, though that was taken back', async () => {
+    const host = await open();
+    const blocked = host.start('waitForever');
+    await host.entered(blocked);
+    expect(host.executor.loading).toBe(false);
+    host.givesAgain = () => false;
+    const behind = host.start('noop');
+    expect((await host.ended(behind)).kind).toBe('returned');
+    expect(host.executor.loading).toBe(true);
+    host.call(() => host.executor.end(blocked));
+    await host.until(() => host.executor.capacity() === 4);
+    expect(host.executor.loading).toBe(false);
   });
 
   it('does not end a thread for a run that has ended meanwhile', async () => {

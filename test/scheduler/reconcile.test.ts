@@ -175,6 +175,34 @@ describe('reconciliation', () => {
     expect((await repairsOf(bed)).lease).toBe(repairs);
   });
 
+  it('leaves alone what is ready and waits until another run of its task has ended', async () => {
+    const ran: unknown[] = [];
+    const handlers: HandlerMap = {
+      busy: (_, ctx) => ctx.sleep('5s'),
+      work: async (_, ctx) => {
+        ran.push(ctx.occurrenceId);
+        if (ran.length === 1) await ctx.sleep('2m');
+      },
+    };
+    const bed = await startBed(handlers, { workers: { concurrency: 2 }, leaseDuration: '10m' });
+    const { scheduler, clock } = bed;
+    await scheduler.schedule('busy', undefined);
+    await scheduler.schedule('busy', undefined);
+    await clock.advance('1s');
+    const { id, lastOccurrenceId: planned } = await scheduler.schedule('work', undefined);
+    await clock.advance('1s');
+    // What is triggered while its task is paused runs, and what was ready before is let go meanwhile.
+    await scheduler.pause(id);
+    const { id: triggered } = await scheduler.trigger(id);
+    await clock.advance('5s');
+    await scheduler.resume(id);
+    await clock.advance('100s');
+    expect(ran).toEqual([triggered]);
+    expect(await repairsOf(bed as unknown as Bed<HandlerMap>)).toEqual(NONE);
+    await clock.advance('30s');
+    expect(ran).toEqual([triggered, planned]);
+  });
+
   it('goes past any number of healthy records', async () => {
     const ran: unknown[] = [];
     const handlers = { work: () => ran.push('work'), other: () => 0 };

@@ -303,6 +303,51 @@ describe('a crash', () => {
     expect(most).toBe(1);
   });
 
+  it('leaves what must run alone ready until the thread is empty, for which others wait a bounded time', async () => {
+    const store = memoryStore();
+    const clock = newClock();
+    const ran: string[] = [];
+    const handlers = {
+      suspect: (_: unknown, ctx: Context) => ctx.sleep('10s'),
+      long: (_: unknown, ctx: Context) => ctx.sleep('20s'),
+      quick: (name: string) => void ran.push(name),
+    };
+    let suspect = '';
+    for (let death = 0; death < 2; death++) {
+      const bed = await startBed(handlers, { store, clock });
+      if (death === 0) suspect = (await bed.scheduler.schedule('suspect')).id;
+      await clock.advance('1s');
+      store.crash();
+      await close(bed).catch(() => {});
+    }
+    const { scheduler } = await openBed(handlers, { store, clock });
+    const statusOf = async () => (await scheduler.occurrences(suspect)).items[0]?.status;
+    await scheduler.pause(suspect);
+    await scheduler.start();
+    await scheduler.schedule('long');
+    await clock.advance('1s');
+    await scheduler.resume(suspect);
+    await clock.advance('1s');
+    await scheduler.schedule('quick', 'while it empties');
+    await clock.advance('3s');
+    // Not claimed: a lease would be held for nothing, and a death of the process charged to it.
+    expect(await statusOf()).toBe('ready');
+    expect(ran).toEqual([]);
+    await clock.advance('2s');
+    await scheduler.schedule('quick', 'at once');
+    await clock.advance('1s');
+    expect(ran).toEqual(['while it empties', 'at once']);
+    expect(await statusOf()).toBe('ready');
+    await clock.advance('13s');
+    expect(await statusOf()).toBe('running');
+    await scheduler.schedule('quick', 'afterwards');
+    await clock.advance('8s');
+    expect(ran.length).toBe(2);
+    await clock.advance('2s');
+    expect(await statusOf()).toBe('succeeded');
+    expect(ran[2]).toBe('afterwards');
+  });
+
   it('drops and repeats no run of a schedule', async () => {
     const store = memoryStore();
     const clock = newClock();

@@ -7,7 +7,7 @@ import { Batch } from '../../src/engine/batch.js';
 import { Engine } from '../../src/engine/engine.js';
 import { Scopes } from '../../src/engine/scopes.js';
 import type { Executor } from '../../src/execution/executor.js';
-import type { StoreSession, Unit } from '../../src/store/store.js';
+import type { DueWindow, StoreSession, Unit } from '../../src/store/store.js';
 import type { SimExecutor } from './executor.js';
 
 export interface BrokenVariant {
@@ -16,6 +16,8 @@ export interface BrokenVariant {
   readonly breaks: number;
   /** The one that the violations name, where they show it by another. */
   readonly seenAs?: number;
+  /** Where it can be seen; default: the memory store. */
+  readonly stores?: readonly string[];
   /** Breaks the store. */
   readonly session?: (session: StoreSession) => StoreSession;
   /** Breaks what the engine makes of a store that is whole. */
@@ -27,13 +29,13 @@ export interface BrokenVariant {
   readonly skewMs?: number;
 }
 
-/** The session with some of its members replaced. */
-function but(session: StoreSession, changes: Partial<StoreSession>): StoreSession {
-  return new Proxy(session, {
+/** The session, or a part of it, with some of its members replaced. */
+function but<T extends object>(whole: T, changes: Partial<T>): T {
+  return new Proxy(whole, {
     get: (target, name) => {
       const own = (changes as Record<string | symbol, unknown>)[name];
       if (own !== undefined) return own;
-      const value = (target as unknown as Record<string | symbol, unknown>)[name];
+      const value = (target as Record<string | symbol, unknown>)[name];
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
@@ -95,6 +97,7 @@ export const BROKEN: readonly BrokenVariant[] = [
   {
     name: 'durable is said as soon as it is visible',
     breaks: 1,
+    stores: ['memory', 'lmdb'],
     session: (session) =>
       but(session, {
         commit: (units) => {
@@ -218,6 +221,20 @@ export const BROKEN: readonly BrokenVariant[] = [
           return { ...page, items: page.items.filter((_, index) => index % 5 !== 4) };
         },
       }),
+  },
+  {
+    name: 'what comes near is told with gaps',
+    breaks: 9,
+    seenAs: 10,
+    stores: ['lmdb'],
+    session: (session) => {
+      const due = session.due as DueWindow;
+      const load: DueWindow['load'] = async (nowMs, room) => {
+        const step = await due.load(nowMs, room);
+        return { ...step, entries: step.entries.slice(1) };
+      };
+      return but(session, { due: but(due, { load }) });
+    },
   },
   {
     name: 'attempts run without a lease',

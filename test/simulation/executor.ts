@@ -25,6 +25,8 @@ export interface ExecutorObserver {
   /** The worker is not heard of any more. */
   silent(run: Run): void;
   fault(name: string): void;
+  /** The engine did what the protocol forbids. */
+  broke(text: string): void;
 }
 
 export interface SimExecutorOptions {
@@ -54,12 +56,13 @@ interface Thread {
 export class SimExecutor implements Executor {
   readonly handlers: ReadonlyMap<string, readonly number[]>;
   readonly slots: number;
+  readonly threads: number;
   readonly zombies = 0;
   readonly #options: SimExecutorOptions;
-  readonly #threads: Thread[] = [];
+  readonly #all: Thread[] = [];
   readonly #attempts = new Map<number, Attempt>();
-  /** Alone runs that wait for an empty thread. */
-  #lonely: Run[] = [];
+  /** It takes nothing new, for a run that is to have it for itself. */
+  #reserved: Thread | undefined;
   #host!: ExecutorHost;
   #reports: Report[] = [];
   #isFlushing = false;
@@ -69,8 +72,9 @@ export class SimExecutor implements Executor {
   constructor(options: SimExecutorOptions) {
     this.#options = options;
     this.handlers = options.handlers;
+    this.threads = options.threads;
     this.slots = options.threads * options.slotsAThread;
-    for (let i = 0; i < options.threads; i++) this.#threads.push(this.#newThread());
+    for (let i = 0; i < options.threads; i++) this.#all.push(this.#newThread());
   }
 
   #newThread(): Thread {
@@ -84,20 +88,19 @@ export class SimExecutor implements Executor {
 
   /** Attempts that the engine was not told the end of. */
   get held(): number {
-    return this.#attempts.size + this.#lonely.length;
+    return this.#attempts.size;
   }
 
   holds(occurrenceId: string): boolean {
     for (const { run } of this.#attempts.values())
       if (run.occurrenceId === occurrenceId) return true;
-    return this.#lonely.some((run) => run.occurrenceId === occurrenceId);
+    return false;
   }
 
   /** The process dies. */
   kill(): void {
     this.#dead = true;
     this.#attempts.clear();
-    this.#lonely = [];
   }
 
   vouchesFor(runId: number): boolean {
@@ -107,11 +110,24 @@ export class SimExecutor implements Executor {
   capacity(): number {
     if (this.#dead) return 0;
     let free = 0;
-    for (const thread of this.#threads) free += this.#freeOf(thread);
-    return Math.max(0, free - this.#lonely.length);
+    for (const thread of this.#all) free += this.#freeOf(thread);
+    return free;
   }
 
-  #freeOf({ attempts }: Thread): number {
+  reserve(isWanted: boolean): boolean {
+    if (!isWanted || this.#dead) this.#reserved = undefined;
+    else this.#reserved ??= this.#emptiest();
+    return this.#reserved?.attempts.size === 0;
+  }
+
+  #emptiest(): Thread | undefined {
+    const shared = this.#all.filter(({ attempts }) => ![...attempts].some(({ run }) => run.alone));
+    return shared.sort((a, b) => a.attempts.size - b.attempts.size)[0];
+  }
+
+  #freeOf(thread: Thread): number {
+    const { attempts } = thread;
+    if (thread === this.#reserved) return 0;
     for (const { run } of attempts) if (run.alone) return 0;
     return this.#options.slotsAThread - attempts.size;
   }
@@ -119,36 +135,28 @@ export class SimExecutor implements Executor {
   start(runs: readonly Run[]): void {
     if (this.#dead) return;
     for (const run of runs) {
-      if (run.alone) {
-        this.#lonely.push(run);
-        continue;
-      }
-      const thread = this.#roomiest();
+      const thread = run.alone ? this.#takeReserved() : this.#roomiest();
       if (thread === undefined) this.#tell({ kind: 'returned', runId: run.runId });
       else this.#place(run, thread);
     }
-    this.#placeLonely();
+  }
+
+  #takeReserved(): Thread | undefined {
+    const reserved = this.#reserved;
+    this.#reserved = undefined;
+    if (reserved?.attempts.size === 0) return reserved;
+    this.#options.observer.broke('an alone run was started without an empty thread');
+    return undefined;
   }
 
   #roomiest(): Thread | undefined {
     let best: Thread | undefined;
     let most = 0;
-    for (const thread of this.#threads) {
+    for (const thread of this.#all) {
       const free = this.#freeOf(thread);
-      // What runs alone next keeps its thread from filling up again.
-      if (this.#lonely.length > 0 && thread === this.#threads[0]) continue;
       if (free > most) [best, most] = [thread, free];
     }
     return best;
-  }
-
-  #placeLonely(): void {
-    for (const thread of this.#threads) {
-      if (thread.attempts.size > 0) continue;
-      const run = this.#lonely.shift();
-      if (run === undefined) return;
-      this.#place(run, thread);
-    }
   }
 
   #place(run: Run, thread: Thread): void {
@@ -283,7 +291,6 @@ export class SimExecutor implements Executor {
     attempt.state = 'over';
     this.#attempts.delete(attempt.run.runId);
     attempt.thread.attempts.delete(attempt);
-    this.#placeLonely();
   }
 
   /** The attempt's thread dies of it; a new one takes its place. */
@@ -299,7 +306,9 @@ export class SimExecutor implements Executor {
   }
 
   #replace(thread: Thread): void {
-    this.#threads[this.#threads.indexOf(thread)] = this.#newThread();
+    const other = this.#newThread();
+    this.#all[this.#all.indexOf(thread)] = other;
+    if (this.#reserved === thread) this.#reserved = other;
   }
 
   #lose(attempt: Attempt, blame: 'culprit' | 'suspect' | 'displaced' | 'ended'): void {
@@ -320,10 +329,7 @@ export class SimExecutor implements Executor {
 
   abort(runId: number, why: AbortReason, _message: string): void {
     const attempt = this.#attempts.get(runId);
-    if (attempt === undefined) {
-      this.#takeBackLonely((run) => run.runId === runId);
-      return;
-    }
+    if (attempt === undefined) return;
     this.#options.observer.aborted(attempt.run, why);
     if (attempt.state === 'queued') {
       this.#return(attempt);
@@ -343,10 +349,7 @@ export class SimExecutor implements Executor {
 
   end(runId: number): void {
     const attempt = this.#attempts.get(runId);
-    if (attempt === undefined) {
-      this.#takeBackLonely((run) => run.runId === runId);
-      return;
-    }
+    if (attempt === undefined) return;
     if (attempt.state === 'queued') {
       this.#return(attempt);
       return;
@@ -364,16 +367,6 @@ export class SimExecutor implements Executor {
   recall(): void {
     for (const attempt of [...this.#attempts.values()]) {
       if (attempt.state === 'queued') this.#return(attempt);
-    }
-    this.#takeBackLonely(() => true);
-  }
-
-  #takeBackLonely(which: (run: Run) => boolean): void {
-    const back = this.#lonely.filter(which);
-    this.#lonely = this.#lonely.filter((run) => !which(run));
-    for (const run of back) {
-      this.#options.observer.ended(run, 'returned', undefined);
-      this.#tell({ kind: 'returned', runId: run.runId });
     }
   }
 

@@ -33,6 +33,8 @@ export const FAULTS = [
   'pause of what is on its way',
   'flood of one tenant',
   'version missing',
+  'unflushed commits lost',
+  'unflushed commits kept',
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];
@@ -63,6 +65,13 @@ export class Tally {
     for (const [name, count] of other.faults)
       this.faults.set(name, (this.faults.get(name) ?? 0) + count);
     this.illegal.push(...other.illegal);
+  }
+
+  /** All of it in one line. */
+  get sum(): string {
+    const total = (counts: ReadonlyMap<string, number>) =>
+      [...counts.values()].reduce((sum, count) => sum + count, 0);
+    return `${total(this.moves)} transitions, ${total(this.faults)} faults, ${this.missing.length} kinds never`;
   }
 
   /** What never occurred. */

@@ -5,6 +5,7 @@
 import { StoreFullError, StoreUnavailableError } from '../../src/index.js';
 import type {
   Commit,
+  DueWindow,
   Refusal,
   Store,
   StoreCapabilities,
@@ -12,6 +13,7 @@ import type {
   StoreSession,
   Unit,
 } from '../../src/store/store.js';
+import type { RawReader } from './oracle/raw.js';
 import type { ProcessClock } from './process.js';
 
 export type Boundary = 'before' | 'visible' | 'durable';
@@ -41,8 +43,23 @@ export interface StoreFaults {
 /** A real store, and how its process dies. */
 export interface RealStore {
   readonly store: Store;
-  /** The process dies: what is not durable is lost, the lock is free. */
+  /** A death, or a failed flush, is near: what is not durable by then is to be lost. */
+  arm?(): void;
+  /** The process dies: what is not durable is lost, or some of it; the lock is free. */
   crash(): void | Promise<void>;
+  /** What it really does at this moment, and must end before the world goes on. */
+  underWay?(): Promise<unknown> | undefined;
+  /** What it has on the disk, past all that it keeps in memory. To be called when nothing is under way. */
+  look?(nowMs: number): Promise<Look>;
+  /** Frees what it holds; it was closed, or its process died. */
+  dispose?(): Promise<void>;
+}
+
+export interface Look {
+  readonly reader: RawReader;
+  /** What does not agree in it. */
+  readonly faults: readonly string[];
+  close(): Promise<void>;
 }
 
 /** Lets a broken variant stand between the store and who watches it, or between that and the engine. */
@@ -53,7 +70,8 @@ export interface SessionWraps {
 
 const itself = (session: StoreSession): StoreSession => session;
 
-const NEVER: Promise<never> = new Promise(() => {});
+/** A promise of its own each time: one for all would keep in memory whoever waits for it. */
+const never = (): Promise<never> => new Promise(() => {});
 
 export class WatchedStore implements Store {
   readonly capabilities: StoreCapabilities;
@@ -88,6 +106,14 @@ export class WatchedStore implements Store {
     return writes(this.session);
   }
 
+  underWay(): Promise<unknown> | undefined {
+    return this.#real.underWay?.();
+  }
+
+  arm(): void {
+    this.#real.arm?.();
+  }
+
   /** The process dies, and with it all that it had begun. */
   async kill(): Promise<void> {
     this.session?.die();
@@ -116,10 +142,31 @@ class WatchedSession implements StoreSession {
   /** Commits held up, in order. */
   #held: (() => void)[] = [];
   #waits = 0;
+  /** A store with a due index has told all that is near. */
+  isLoaded = true;
+
+  readonly due?: DueWindow;
 
   constructor(inner: StoreSession, around: Surroundings) {
     this.#inner = inner;
     this.#around = around;
+    if (inner.due !== undefined) this.due = this.#windowOf(inner.due);
+  }
+
+  #windowOf(due: DueWindow): DueWindow {
+    this.isLoaded = false;
+    return {
+      get watermarkMs() {
+        return due.watermarkMs;
+      },
+      load: async (nowMs, room) => {
+        const step = await this.#read(() => due.load(nowMs, room));
+        this.isLoaded = !step.more;
+        return step;
+      },
+      earliestMs: () => due.earliestMs(),
+      runningTasks: () => due.runningTasks(),
+    };
   }
 
   get failed(): boolean {
@@ -149,14 +196,14 @@ class WatchedSession implements StoreSession {
   }
 
   commit(units: readonly Unit[]): Commit {
-    if (this.#dead) return { visible: NEVER, durable: NEVER };
+    if (this.#dead) return { visible: never(), durable: never() };
     if (this.#failure !== undefined) return rejected(this.#failure);
     const { observer, faults, next } = this.#around;
     const commit = next();
     observer.committing(commit, units);
     this.#open.set(commit, []);
     observer.boundary('before');
-    if (this.#dead) return { visible: NEVER, durable: NEVER };
+    if (this.#dead) return { visible: never(), durable: never() };
     if (faults.full()) {
       this.#drop(commit);
       return rejected(new StoreFullError('the simulated disk is full'));
@@ -254,9 +301,9 @@ class WatchedSession implements StoreSession {
   }
 
   #read<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#dead) return NEVER;
+    if (this.#dead) return never();
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
-    return read().then((answer) => (this.#dead ? NEVER : answer));
+    return read().then((answer) => (this.#dead ? never() : answer));
   }
 
   views: StoreSession['views'] = (ids) => this.#read(() => this.#inner.views(ids));
@@ -275,7 +322,7 @@ class WatchedSession implements StoreSession {
   prune: StoreSession['prune'] = (nowMs, max) => this.#read(() => this.#inner.prune(nowMs, max));
 
   async close(): Promise<void> {
-    if (this.#dead) return NEVER;
+    if (this.#dead) return never();
     if (this.#failure === undefined) await this.#inner.close();
     else await this.#inner.close().catch(() => {});
   }

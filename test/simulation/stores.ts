@@ -2,6 +2,7 @@
 import { memoryStore } from '../../src/index.js';
 import type { MemoryStore } from '../../src/store/memory/memory-store.js';
 import type { Dice } from './dice.js';
+import { LmdbWorld } from './lmdb.js';
 import type { RealStore } from './store.js';
 
 const FLUSH_MS = [0, 0, 5, 40];
@@ -13,4 +14,5 @@ export const STORES: Readonly<Record<string, (dice: Dice) => RealStore>> = {
     const store = memoryStore(options) as MemoryStore;
     return { store, crash: () => store.crash() };
   },
+  lmdb: (dice) => new LmdbWorld(dice),
 };

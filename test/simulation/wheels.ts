@@ -1,24 +1,22 @@
 /**
- * Wheels made before they are needed: WebAssembly takes an instance to the world in real time, and how many turns of the
- * event loop that takes would be another thing in each run.
+ * Wheels made at once: those that WebAssembly makes asynchronously come after a while of real time, which would be
+ * another one in each run.
  */
+import { readFileSync } from 'node:fs';
 import { TimerWheel } from '../../src/index.js';
+import type { NativeWheel } from '../../src/wheel/native.js';
 
-/** Wheels that one step may take: for a start, and for a clock that was set back. */
-const SPARE = 4;
+/** The part of the global that Node 20's types lack. */
+interface Synchronous {
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Instance: new (module: object) => { readonly exports: unknown };
+}
+const { Module, Instance } = (globalThis as unknown as { WebAssembly: Synchronous }).WebAssembly;
 
-export class Wheels {
-  readonly #spare: TimerWheel[] = [];
+let compiled: object | undefined;
 
-  /** To be called when all are at rest. */
-  async fill(): Promise<void> {
-    while (this.#spare.length < SPARE) this.#spare.push(await TimerWheel.create({ startTick: 0 }));
-  }
-
-  take(startTick: number): Promise<TimerWheel> {
-    const wheel = this.#spare.pop();
-    if (wheel === undefined) throw new Error('a step took more wheels than were made for it');
-    wheel.advance(startTick);
-    return Promise.resolve(wheel);
-  }
+export function makeWheel(startTick: number): Promise<TimerWheel> {
+  compiled ??= new Module(readFileSync(new URL('../../build/wheel.wasm', import.meta.url)));
+  const native = new Instance(compiled).exports as NativeWheel;
+  return Promise.resolve(TimerWheel.createOn(native, { startTick }));
 }

@@ -2,6 +2,7 @@
  * One seed's world: callers, a store that fails, workers that die, a clock that jumps; the real scheduler lives in it, one
  * process after the other. After every step the oracle looks at all that changed.
  */
+import { nextTurn } from '../../src/clock/turn.js';
 import {
   type OpenOptions,
   type Scheduler,
@@ -20,7 +21,8 @@ import { ProcessClock } from './process.js';
 import { Tally } from './report.js';
 import { type Boundary, type RealStore, type StoreObserver, WatchedStore } from './store.js';
 import { Trace } from './trace.js';
-import { Wheels } from './wheels.js';
+import { Turns } from './turns.js';
+import { makeWheel } from './wheels.js';
 
 export interface WorldOptions {
   readonly seed: number;
@@ -47,6 +49,8 @@ const SLOTS_A_THREAD = 2;
 /** The whole store is read, and all counters recounted, after so many steps. */
 const ALL_EVERY = 40;
 const FULL_RETRY_MS = 1100;
+/** Of the event loop, that one of the engine takes at most, as long as no commit waits for time to pass. */
+const TURNS_OF_A_TURN = 50;
 /** Bytes that end so cannot be read back: which ones do follows from the number of the call. */
 const BAD_BYTE = 3;
 
@@ -89,9 +93,9 @@ export class World implements StoreObserver, ExecutorObserver {
   readonly #tally = new Tally();
   readonly #oracle: Oracle;
   readonly #callers: Callers;
+  readonly #real: RealStore;
   readonly #store: WatchedStore;
   readonly #slowEntry: boolean;
-  readonly #wheels = new Wheels();
   #scheduler!: Scheduler;
   #executor!: SimExecutor;
   #process!: ProcessClock;
@@ -121,8 +125,8 @@ export class World implements StoreObserver, ExecutorObserver {
       monotonic: () => this.#clock.monotonic(),
       fault: (name) => this.fault(name),
     });
-    const real = options.makeStore(this.#dice.fork());
-    this.#store = new WatchedStore(real, this, options.broken ?? {});
+    this.#real = options.makeStore(this.#dice.fork());
+    this.#store = new WatchedStore(this.#real, this, options.broken ?? {});
     this.#store.faults.full = () => this.#clock.monotonic() < this.#fullUntilMs && this.#alive;
     for (const [tenant, weight] of [
       ['a', 1],
@@ -132,9 +136,10 @@ export class World implements StoreObserver, ExecutorObserver {
     }
     const { paused } = this.#oracle.shadow;
     // Of the handlers, only this one has neither limits nor versions. What a full disk refused is tried again a second
-    // later, and others go first meanwhile.
+    // later, and others go first meanwhile. Of what the store has not told yet, others may be loaded first.
     this.#oracle.fairness.isOpen = (tenant, handler) =>
       handler === 'mail' &&
+      this.#store.session?.isLoaded === true &&
       this.#clock.monotonic() > this.#fullUntilMs + FULL_RETRY_MS &&
       !paused.has(`paused:tenant:${tenant}`) &&
       !paused.has(`paused:handler:${handler}`);
@@ -142,9 +147,9 @@ export class World implements StoreObserver, ExecutorObserver {
 
   async run(): Promise<SimResult> {
     const undo = this.#options.broken?.patch?.();
+    const giveBackTurns = new Turns(() => this.#store.underWay()).install();
     let step = 0;
     try {
-      await this.#wheels.fill();
       await this.#open();
       for (step = 1; step <= this.#options.steps && this.#isFine; step++) {
         await this.#step();
@@ -157,6 +162,8 @@ export class World implements StoreObserver, ExecutorObserver {
       undo?.();
     }
     await this.#kill();
+    await this.#real.dispose?.();
+    giveBackTurns();
     for (const move of this.#tally.illegal) this.#oracle.fault(`7 no legal way: ${move}`);
     return {
       seed: this.#options.seed,
@@ -196,7 +203,6 @@ export class World implements StoreObserver, ExecutorObserver {
     });
     const executor = this.#options.broken?.executor?.(this.#executor) ?? this.#executor;
     this.#alive = true;
-    const makeWheel = (startTick: number) => this.#wheels.take(startTick);
     this.#scheduler = await openWith(this.#openOptions(), { executor, makeWheel });
     this.#callers.connect(this.#scheduler, this.#life);
     this.#scheduler.on('*', (event) => {
@@ -309,7 +315,6 @@ export class World implements StoreObserver, ExecutorObserver {
 
   async #step(): Promise<void> {
     await this.#clock.advance(0);
-    await this.#wheels.fill();
     await this.#ensureAlive();
     const kind = this.#dice.weighted(STEPS);
     this.#trace.add(`step ${kind} at ${this.#clock.now()}`);
@@ -341,6 +346,7 @@ export class World implements StoreObserver, ExecutorObserver {
           boundary: this.#dice.pick(['before', 'visible', 'durable'] as const),
           left: 1 + this.#dice.below(6),
         };
+        this.#store.arm();
         await this.#clock.advance(this.#dice.below(3000));
         return;
       case 'shutdown': {
@@ -451,6 +457,8 @@ export class World implements StoreObserver, ExecutorObserver {
   async #jump(): Promise<void> {
     const ms = this.#dice.pick([3000, 20_000, 120_000, 86_400_000 * 2, -500, -2500, -60_000]);
     this.fault(ms < 0 ? 'clock back' : 'clock forward');
+    // One that read the clock before commits by what it read: no turn of the engine is to be in the midst of it.
+    for (let turns = 0; turns < TURNS_OF_A_TURN; turns++) await nextTurn();
     if (ms < 0) this.#oracle.wentBack();
     await this.#clock.jumpWall(ms > 0 ? this.#dice.below(ms) : ms);
   }
@@ -477,6 +485,7 @@ export class World implements StoreObserver, ExecutorObserver {
       const what = this.#dice.pick(['commit', 'flush'] as const);
       this.fault(`${what} fails`);
       this.#store.faults.failNext = what;
+      this.#store.arm();
     }
   }
 
@@ -499,6 +508,7 @@ export class World implements StoreObserver, ExecutorObserver {
     const stats = await this.#scheduler.stats().catch(() => undefined);
     if (session.underWay > 0 || !this.#alive) return;
     await this.#oracle.checkAll(stats);
+    await this.#look();
     // The net under the engine catches nothing, or there is a fault in the engine.
     const { repairs } = stats ?? {};
     if (repairs !== undefined && Object.values(repairs).some((count) => count > 0)) {
@@ -506,6 +516,15 @@ export class World implements StoreObserver, ExecutorObserver {
     }
     if (isFull || this.#scheduler.state !== 'running') return;
     this.#oracle.checkRunning((id) => this.#executor.holds(id), this.#executor.held);
+  }
+
+  /** What a store keeps in memory may hide what it has on the disk. */
+  async #look(): Promise<void> {
+    const look = await this.#real.look?.(this.#clock.now());
+    if (look === undefined) return;
+    for (const fault of look.faults) this.#oracle.fault(`15 on the disk: ${fault}`);
+    await this.#oracle.checkAll(undefined, look.reader);
+    await look.close();
   }
 
   /** Everything is let go, nothing fails any more: then all that is due must come to its end. */
@@ -518,7 +537,6 @@ export class World implements StoreObserver, ExecutorObserver {
     this.#slowUntilMs = 0;
     this.#trace.add('calm');
     await this.#clock.advance(0);
-    await this.#wheels.fill();
     await this.#ensureAlive();
     // Once more, with all versions.
     await this.#shutDown(true);
@@ -546,7 +564,11 @@ export class World implements StoreObserver, ExecutorObserver {
   // --- what the store says ---------------------------------------------------------------------------
 
   async opened(session: Parameters<StoreObserver['opened']>[0]): Promise<void> {
+    const { shadow } = this.#oracle;
+    const { kept, lost } = shadow;
     await this.#oracle.opened(this.#life, session.epoch, session);
+    if (shadow.kept > kept) this.fault('unflushed commits kept');
+    if (shadow.lost > lost) this.fault('unflushed commits lost');
   }
 
   committing(commit: number, units: readonly Unit[]): void {
@@ -589,6 +611,10 @@ export class World implements StoreObserver, ExecutorObserver {
   silent(run: { fencingToken: number }): void {
     this.fault('worker silent');
     this.#oracle.silent(run.fencingToken);
+  }
+
+  broke(text: string): void {
+    this.#oracle.fault(`10 ${text}`);
   }
 
   fault(name: string): void {

@@ -195,6 +195,22 @@ describe('verify', () => {
     expect(found).toMatch(new RegExp(`of '${name}' is not what was written|newest version of`));
   });
 
+  it('knows that a key which has passed on stays where it is when the clock goes back', async () => {
+    const path = join(root, 'passed-on');
+    const clock = new VirtualClock(START_MS, { settleTimeout: 20 });
+    const handlers = { fine: () => 1 };
+    const scheduler = await Scheduler.open({ clock, handlers, store: lmdbStore({ path }) });
+    await scheduler.start();
+    const options = { idempotencyKey: 'passed on', idempotencyTtl: '1m' };
+    const first = await scheduler.schedule('fine', undefined, options);
+    await clock.advance('2m');
+    const second = await scheduler.schedule('fine', undefined, options);
+    expect(second.id).not.toBe(first.id);
+    await scheduler.shutdown();
+    const { disagreements } = await verifyStore({ path, nowMs: () => START_MS + 30_000 });
+    expect(disagreements).toEqual([]);
+  });
+
   it('names the file when there is no store', async () => {
     await expect(verify(join(root, 'nothing'))).rejects.toMatchObject({
       code: 'TICKWHEEL_STORE_UNAVAILABLE',

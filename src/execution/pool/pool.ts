@@ -3,7 +3,7 @@
  * MessagePort and shared memory of ours.
  *
  *   start → queue ── batch ──→ thread (entered, or waiting there) ──→ told → report
- *             └─ alone ─→ a thread is reserved, drains, and takes it by itself
+ *             └─ alone ─→ a thread that was reserved and has drained takes it by itself
  *
  * 1. A thread that has not read its last batch is sent nothing: what is ready goes to those that answer.
  * 2. What has not entered within 5 ms is taken back and reported `returned`; only `alone` runs wait longer.
@@ -49,7 +49,7 @@ export interface PoolOptions {
 /** Pauses between tries when a replacement's module does not load any more. */
 const RELOAD_PAUSE_MS = 100;
 const RELOAD_PAUSE_MAX_MS = 30_000;
-/** A thread that takes longer to load its module is not waited for. */
+/** A thread that takes longer to load its module, or to read what it was sent, is not waited for. */
 const LOADING_MAX_MS = 5_000;
 
 interface Queued {
@@ -68,6 +68,7 @@ const WORKER_FILE = fileURLToPath(
 export class PoolExecutor implements Executor, ThreadOwner {
   readonly concurrency: number;
   readonly slots: number;
+  readonly threads: number;
   readonly #options: PoolOptions;
   #handlers: ReadonlyMap<string, readonly number[]> = new Map();
   #piscina: Piscina | undefined;
@@ -81,6 +82,7 @@ export class PoolExecutor implements Executor, ThreadOwner {
   #aloneQueue: Run[] = [];
   /** It drains for an `alone` run, or has one. */
   #reserved: PoolThread | undefined;
+  #isWanted = false;
   #aloneSent = false;
   #reports: Report[] = [];
   #flushQueued = false;
@@ -92,6 +94,7 @@ export class PoolExecutor implements Executor, ThreadOwner {
   constructor(options: PoolOptions) {
     this.#options = options;
     this.concurrency = options.concurrency;
+    this.threads = options.threads;
     this.slots = options.threads * options.concurrency;
   }
 
@@ -230,14 +233,40 @@ export class PoolExecutor implements Executor, ThreadOwner {
     for (const thread of this.#threads) {
       if (thread !== this.#reserved && thread.isResponsive) room += thread.room;
     }
-    return Math.max(0, room - this.#queue.length - this.#aloneQueue.length);
+    return Math.max(0, room - this.#queue.length);
+  }
+
+  reserve(isWanted: boolean): boolean {
+    this.#isWanted = isWanted && this.#closed === undefined;
+    if (this.#isWanted) this.#pickReserved();
+    else this.#release();
+    return this.#isWanted && !this.#aloneSent && this.#isEmptied;
+  }
+
+  /** The one with the least to do, of those that answer. */
+  #pickReserved(): void {
+    this.#reserved ??= this.#threads
+      .filter((thread) => thread.state === 'serving')
+      .sort((a, b) => Number(b.isResponsive) - Number(a.isResponsive) || a.load - b.load)[0];
+  }
+
+  get #isEmptied(): boolean {
+    return this.#reserved?.load === 0 && this.#reserved.isResponsive;
+  }
+
+  /** Unless an `alone` run is on it, or about to be. */
+  #release(): void {
+    if (this.#isWanted || this.#aloneSent || this.#aloneQueue.length > 0) return;
+    this.#reserved = undefined;
   }
 
   start(runs: readonly Run[]): void {
     const atMs = realNowMs();
     for (const run of runs) {
-      if (run.alone) this.#aloneQueue.push(run);
-      else this.#queue.push({ run, atMs });
+      if (run.alone) {
+        this.#aloneQueue.push(run);
+        this.#isWanted = false;
+      } else this.#queue.push({ run, atMs });
     }
     this.#queueFlush();
   }
@@ -295,8 +324,13 @@ export class PoolExecutor implements Executor, ThreadOwner {
   }
 
   get loading(): boolean {
-    const isLoading = this.#threads.some((thread) => thread.state === 'loading');
-    return isLoading && realNowMs() - this.#addedAtMs < LOADING_MAX_MS;
+    const nowMs = realNowMs();
+    const mayLoad = nowMs - this.#addedAtMs < LOADING_MAX_MS;
+    // What it was sent may have been taken back, on a busy machine: then it is unheard of, and will be given more.
+    return this.#threads.some(
+      (thread) =>
+        (mayLoad && thread.state === 'loading') || thread.isUnheard(nowMs, LOADING_MAX_MS),
+    );
   }
 
   giveUpOnHandlers(): void {
@@ -341,8 +375,9 @@ export class PoolExecutor implements Executor, ThreadOwner {
 
   /** First what may share a thread, then `alone` runs: so that neither kind starves the other. */
   #dispatch(): void {
-    if (this.#reserved !== undefined && this.#reserved.load === 0) {
-      if (this.#aloneSent || this.#aloneQueue.length === 0) this.#reserved = undefined;
+    if (this.#reserved?.load === 0) {
+      const goesOn = this.#isWanted || (!this.#aloneSent && this.#aloneQueue.length > 0);
+      if (!goesOn) this.#reserved = undefined;
       this.#aloneSent = false;
     }
     if (this.#queue.length > 0) this.#sendQueued();
@@ -370,13 +405,11 @@ export class PoolExecutor implements Executor, ThreadOwner {
   }
 
   #sendAlone(): void {
-    this.#reserved ??= this.#threads
-      .filter((thread) => thread.state === 'serving')
-      .sort((a, b) => Number(b.isResponsive) - Number(a.isResponsive) || a.load - b.load)[0];
-    if (this.#reserved === undefined || this.#aloneSent) return;
-    if (this.#reserved.load > 0 || !this.#reserved.isResponsive) return;
+    // The one that was reserved may have died since.
+    this.#pickReserved();
+    if (this.#aloneSent || !this.#isEmptied) return;
     this.#aloneSent = true;
-    this.#reserved.send([this.#aloneQueue.shift() as Run]);
+    this.#reserved?.send([this.#aloneQueue.shift() as Run]);
   }
 
   /** Armed only while something has not entered. */

@@ -2,7 +2,7 @@
  * What main and one thread share without messages, so that it holds also while the thread does not answer.
  *
  *   words  │ acknowledged │ … │ state of slot 0, 1, … │ abort flag of slot 0, 1, … │
- *   times  │ service time │ … │ entered at 0, 1, …    │ ended at 0, 1, …           │
+ *   times  │ service time, heap used, heap limit │ … │ entered at 0, 1, … │ ended at 0, 1, … │
  *
  *   state word = use (28 bits) | state (3 bits)          abort flag = use | reason
  *
@@ -30,6 +30,8 @@ const USE_MASK = (1 << 28) - 1;
 const HEADER = 8;
 const ACKNOWLEDGED = 0;
 const SERVICE_TIME = 0;
+const HEAP_USED = 1;
+const HEAP_LIMIT = 2;
 
 /** By their number in an abort flag; 0 is none. */
 const REASONS: readonly (AbortReason | undefined)[] = [
@@ -141,5 +143,18 @@ export class SharedSlots {
 
   set serviceTimeMs(ms: number) {
     this.#times[SERVICE_TIME] = ms;
+  }
+
+  /** Of the thread's heap, bytes: used when it last looked, and at most. 0: it has not looked yet. */
+  get heap(): { readonly used: number; readonly limit: number } {
+    return {
+      used: this.#times[HEAP_USED] as number,
+      limit: this.#times[HEAP_LIMIT] as number,
+    };
+  }
+
+  setHeap(used: number, limit: number): void {
+    this.#times[HEAP_USED] = used;
+    this.#times[HEAP_LIMIT] = limit;
   }
 }

@@ -1,5 +1,6 @@
 /** The runs of one thread, seen from the thread: queued, entered, told. */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { getHeapStatistics } from 'node:v8';
 import { realNowMs } from '../../clock/real-time.js';
 import { systemClock } from '../../clock/system.js';
 import { inNextTurn } from '../../clock/turn.js';
@@ -24,6 +25,8 @@ import { ThreadSurroundings } from './thread-surroundings.js';
 
 /** What has ended is told at the latest after so long, also while more is entered without a pause. */
 const TELL_AFTER_MS = 0.3;
+/** The thread's heap is looked at when a batch comes, at most so often. */
+const HEAP_EVERY_MS = 100;
 /** Weight of the newest service time in its average. */
 const SERVICE_WEIGHT = 1 / 16;
 
@@ -64,6 +67,7 @@ export class ThreadRuns {
   readonly #telling = new TellingWriter();
   #tellQueued = false;
   #lastToldMs = 0;
+  #heapNotedMs = Number.NEGATIVE_INFINITY;
   #isEntering = false;
   /** The thread is about to be replaced. */
   #isStopped = false;
@@ -92,6 +96,7 @@ export class ThreadRuns {
   #receive(bytes: Uint8Array): void {
     const { batch, nowMs, runs } = readBatch(bytes);
     this.#slots.acknowledge(batch);
+    this.#noteHeap(HEAP_EVERY_MS);
     this.#surroundings.setNow(nowMs);
     for (const run of runs) this.#queue.push(run);
     const enteredBefore = this.#justEntered.length;
@@ -100,6 +105,15 @@ export class ThreadRuns {
     if (this.#telling.isEmpty && this.#justEntered.length === enteredBefore) {
       this.tell(TOLD.nothing, 0);
     }
+  }
+
+  /** For whoever asks of what the thread died: then it cannot be asked any more. */
+  #noteHeap(everyMs: number): void {
+    const nowMs = realNowMs();
+    if (nowMs - this.#heapNotedMs < everyMs) return;
+    this.#heapNotedMs = nowMs;
+    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+    this.#slots.setHeap(used, limit);
   }
 
   #control(message: Control): void {
@@ -274,6 +288,7 @@ export class ThreadRuns {
     // A rejection of nobody's, or of one that has ended, harms no other run.
     const replace = fatal || (culprit === undefined && this.#entered.size > 0);
     const guilty = culprit === undefined ? UNKNOWN_RUN : ENDED_RUN;
+    this.#noteHeap(0);
     this.tell(TOLD.crashed, isLive ? culprit.sent.facts.runId : guilty, replace, error);
     if (replace) this.#isStopped = true;
     else if (isLive) {

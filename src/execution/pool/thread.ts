@@ -84,6 +84,8 @@ export class PoolThread {
   /** Runs that crashed without ending the thread, and whose handlers go on in their slots. */
   readonly #zombies = new Map<number, SentRecord>();
   #batch = 0;
+  /** When the newest batch was sent, real time; undefined: it was heard of, or something in it has entered. */
+  #unheardSinceMs: number | undefined;
   /** Runs that have not entered, as far as is known. */
   #awaited = 0;
 
@@ -125,6 +127,12 @@ export class PoolThread {
     return this.state === 'serving' && this.#slots.acknowledged === this.#batch;
   }
 
+  /** It was sent something lately of which nothing was heard yet: it may tell of it soon. */
+  isUnheard(nowMs: number, withinMs: number): boolean {
+    if (this.state !== 'serving' || this.#unheardSinceMs === undefined) return false;
+    return nowMs - this.#unheardSinceMs < withinMs;
+  }
+
   /** Something that it was sent has not entered, as far as is known. */
   get isAwaited(): boolean {
     return this.#awaited > 0;
@@ -153,6 +161,7 @@ export class PoolThread {
       this.#runs.set(run.runId, record);
     }
     this.#awaited += runs.length;
+    this.#unheardSinceMs = sentAtMs;
     this.#port.postMessage(writer.pack());
   }
 
@@ -167,6 +176,7 @@ export class PoolThread {
       return;
     }
     hear(message, this.#hearing);
+    if (this.isResponsive) this.#unheardSinceMs = undefined;
     if (!this.#replaceIfHaunted()) this.#owner.onRoom();
   }
 
@@ -219,7 +229,7 @@ export class PoolThread {
     progress: (runId, progress) => {
       if (this.#runs.has(runId)) this.#owner.report({ kind: 'progress', runId, progress });
     },
-    crashed: (runId, replace, error) => this.#crashed(runId, replace, error),
+    crashed: (runId, replace, error) => this.#crashed(runId, replace, this.#withMemory(error)),
     settled: (runId) => {
       const record = this.#zombies.get(runId);
       if (record === undefined) return;
@@ -238,6 +248,7 @@ export class PoolThread {
     if (record.entered) return;
     record.entered = true;
     this.#awaited--;
+    this.#unheardSinceMs = undefined;
     const { runId } = record.run;
     const { workerId } = this;
     this.#owner.report({ kind: 'entered', runId, atMs: this.#time(atMs), workerId });
@@ -366,7 +377,7 @@ export class PoolThread {
     this.#drain();
     // What it told may have ended it already.
     if ((this.state as string) === 'dead') return;
-    this.die({ kind: 'crashed', runId: undefined, error: evidenceOf(error) });
+    this.die({ kind: 'crashed', runId: undefined, error: this.#withMemory(evidenceOf(error)) });
   }
 
   /** Reports every run that is left, then tells the pool. */
@@ -394,6 +405,15 @@ export class PoolThread {
     this.#owner.onDeath(this, death);
   }
 
+  /** A crash's evidence says how much memory there was, as far as the thread could tell. */
+  #withMemory(error: StoredError): StoredError {
+    const { used, limit } = this.#slots.heap;
+    const heap =
+      limit === 0 ? '' : `the thread's heap last held ${mib(used)} of at most ${mib(limit)} MiB, `;
+    const all = `the process held ${mib(process.memoryUsage.rss())} MiB`;
+    return { ...error, message: `${error.message} (${heap}${all})` };
+  }
+
   /** A run that was on the thread by itself did it. */
   #culpritOf(death: Death): number | undefined | null {
     if (death.kind === 'closed') return null;
@@ -406,15 +426,15 @@ export class PoolThread {
 }
 
 const MIB = 1024 * 1024;
+const mib = (bytes: number): number => Math.round(bytes / MIB);
 
-/** What is known of a thread's death: why, by what code, and how much memory the process held then. */
+/** What is known of the death of a thread that did not tell: why, and by what code. */
 function evidenceOf(error: unknown): StoredError {
   const { message, name } = error instanceof Error ? error : new Error(String(error));
   const { code } = error as { code?: unknown };
-  const rssMib = Math.round(process.memoryUsage.rss() / MIB);
   return {
     name,
-    message: `its thread died: ${message} (the process held ${rssMib} MiB)`,
+    message: `its thread died: ${message}`,
     ...(typeof code === 'string' ? { code } : {}),
   };
 }

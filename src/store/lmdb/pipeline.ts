@@ -139,7 +139,12 @@ export class Pipeline {
    */
   close(): Promise<void> {
     this.#closing = true;
-    if (this.#open === 0) return Promise.resolve();
+    return this.atRest() ?? Promise.resolve();
+  }
+
+  /** Resolves when nothing is under way; undefined: that is so now. */
+  atRest(): Promise<void> | undefined {
+    if (this.#open === 0) return undefined;
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 

@@ -161,6 +161,11 @@ export class LmdbSession implements StoreSession {
     };
   }
 
+  /** Test hook: resolves when no commit, also of the store's own, is under way; undefined: that is so now. */
+  atRest(): Promise<void> | undefined {
+    return this.#pipeline.atRest();
+  }
+
   get unflushedBytes(): number {
     return this.#pipeline.unflushedBytes;
   }

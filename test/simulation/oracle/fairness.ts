@@ -70,7 +70,11 @@ export class Fairness {
     if (this.#claims.size === 0) return;
     for (const [tenant, weight] of this.weights) {
       const had = this.#before.get(tenant);
-      if (this.#claims.has(tenant) || had === undefined || !this.#mayStart(tenant, had, visible)) {
+      const waiting =
+        this.#claims.has(tenant) || had === undefined
+          ? undefined
+          : this.#mayStart(tenant, had, visible);
+      if (waiting === undefined) {
         this.#starved.delete(tenant);
         continue;
       }
@@ -78,24 +82,29 @@ export class Fairness {
       this.#starved.set(tenant, others);
       for (const [other, count] of this.#claims)
         others.set(other, (others.get(other) ?? 0) + count);
-      this.#judge(tenant, weight, others);
+      this.#judge(tenant, weight, others, waiting);
     }
   }
 
   /** Something of it could have been claimed, and can be still. */
-  #mayStart(tenant: string, had: ReadonlySet<string>, visible: Records): boolean {
+  #mayStart(tenant: string, had: ReadonlySet<string>, visible: Records): string | undefined {
     for (const [id, { taskId, handler, dueAt }] of this.#ready.get(tenant) ?? []) {
       // The clock may have gone back since.
       if (dueAt > this.#wallMs() || !had.has(id) || !this.isOpen(tenant, handler)) continue;
       const known = visible.get(taskId);
       if (known?.task.state !== 'active') continue;
       if ([...known.occurrences.values()].some(({ state }) => isRunning(state))) continue;
-      return true;
+      return id;
     }
-    return false;
+    return undefined;
   }
 
-  #judge(tenant: string, weight: number, others: ReadonlyMap<string, number>): void {
+  #judge(
+    tenant: string,
+    weight: number,
+    others: ReadonlyMap<string, number>,
+    waiting: string,
+  ): void {
     let allowed = 2 * this.#slots;
     let starts = 0;
     for (const [other, count] of others) {
@@ -105,7 +114,7 @@ export class Fairness {
     this.worst = Math.max(this.worst, starts / allowed);
     if (starts > allowed) {
       this.#fault(
-        `14 tenant ${tenant} saw ${starts} starts of others while it waited, allowed ${allowed}`,
+        `14 tenant ${tenant} saw ${starts} starts of others while ${waiting} waited, allowed ${allowed}`,
       );
     }
   }

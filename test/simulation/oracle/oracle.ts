@@ -24,7 +24,16 @@ import {
   type RawUnit,
 } from './raw.js';
 import { scheduleFaults } from './schedules.js';
-import { apply, differences, holds, readAll, Shadow, type TaskShadow, textOf } from './shadow.js';
+import {
+  apply,
+  differences,
+  holds,
+  isSame,
+  readAll,
+  Shadow,
+  type TaskShadow,
+  textOf,
+} from './shadow.js';
 
 export interface OracleOptions {
   readonly wallMs: () => number;
@@ -311,20 +320,17 @@ export class Oracle {
       if (known.task.revision !== view.task.revision)
         this.fault(`1 task ${id} is not as committed`);
       const live = [...known.occurrences.values()].filter(({ state }) => !isOver(state));
-      const texts = (records: readonly RawOccurrence[]) =>
-        records
-          .map((record) => `${record.id} ${textOf(record)}`)
-          .sort()
-          .join('\n');
-      if (texts(live) !== texts(view.live)) this.fault(`1 what lives of ${id} is not as committed`);
+      const agrees =
+        live.length === view.live.length &&
+        live.every((record) => view.live.some((is) => is.id === record.id && isSame(record, is)));
+      if (!agrees) this.fault(`1 what lives of ${id} is not as committed`);
       for (const fault of scheduleFaults(known)) this.fault(`${fault} (task ${id})`);
     }
   }
 
-  /** 15, and that the whole store is what was committed. `idle`: nothing is on its way. */
-  async checkAll(told: RawCounts | undefined): Promise<void> {
-    if (this.#reader === undefined) return;
-    const reader = this.#reader;
+  /** 15, and that the whole store is what was committed; to be called when nothing is on its way. */
+  async checkAll(told: RawCounts | undefined, reader = this.#reader): Promise<void> {
+    if (reader === undefined) return;
     const found = await readAll(reader);
     for (const wrong of differences(this.shadow.visible, found)) this.fault(`1 ${wrong}`);
     const counted = recount(found.values());

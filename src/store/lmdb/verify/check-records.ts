@@ -1,5 +1,5 @@
 /** From the records to the indexes: all that a task's record says is where it says. */
-import { isTerminal, type OccurrenceRecord } from '../../../core/model.js';
+import { isTerminal, type OccurrenceRecord, type TaskRecord } from '../../../core/model.js';
 import { countedAs } from '../counts.js';
 import { type BucketName, Chunks, groupOf } from '../due/chunks.js';
 import { laneKey, MIXED } from '../due/lane.js';
@@ -239,15 +239,27 @@ export class RecordsCheck {
     );
   }
 
+  /** The task that was found by its key; or the one to which it passed: the clock may have gone back since. */
+  #holds(foundId: string, id: string, task: TaskRecord): boolean {
+    if (foundId === id) return true;
+    const other = this.#reader.records.row(foundId)?.task;
+    return (
+      other !== undefined &&
+      other.idempotencyKey === task.idempotencyKey &&
+      other.tenant === task.tenant &&
+      other.createdAt >= keyUntil(task)
+    );
+  }
+
   #checkKey({ id, task }: Row): void {
     const { idempotencyKey, tenant, extras } = task;
     // One that a redrive revived may have lost its key before.
     if (idempotencyKey === undefined || extras > 0 || keyUntil(task) <= this.#nowMs) return;
     const hash = keyHash(tenant, idempotencyKey);
-    const isFound = (found: Uint8Array | undefined): boolean =>
-      found !== undefined && idText(found) === id;
-    if (isFound(this.#reader.keysOfLate.find(hash)) || isFound(this.#reader.keys.find(hash)))
-      return;
+    const found = [this.#reader.keysOfLate.find(hash), this.#reader.keys.find(hash)];
+    for (const other of found) {
+      if (other !== undefined && this.#holds(idText(other), id, task)) return;
+    }
     this.#findings.add(`task ${id} holds an idempotency key and is not found by it`);
   }
 }
