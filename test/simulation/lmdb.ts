@@ -189,13 +189,14 @@ class SlowSession implements StoreSession {
     this.#options = options;
     const { due } = inner;
     this.due = {
-      get watermarkMs() {
-        return due.watermarkMs;
-      },
+      isNear: (lane, dueAt) => due.isNear(lane, dueAt),
       load: async (nowMs, room) => {
         // What is due has room: those who wait longer than others are not to blame for a window that is full.
         const isDue = (due.earliestMs() ?? Number.POSITIVE_INFINITY) <= nowMs;
-        const step = await due.load(nowMs, isDue ? room : options.room(room));
+        const step = await due.load(
+          nowMs,
+          isDue ? room : { ...room, total: options.room(room.total) },
+        );
         await inner.atRest();
         return step;
       },

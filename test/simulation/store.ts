@@ -156,9 +156,7 @@ class WatchedSession implements StoreSession {
   #windowOf(due: DueWindow): DueWindow {
     this.isLoaded = false;
     return {
-      get watermarkMs() {
-        return due.watermarkMs;
-      },
+      isNear: (lane, dueAt) => due.isNear(lane, dueAt),
       load: async (nowMs, room) => {
         const step = await this.#read(() => due.load(nowMs, room));
         this.isLoaded = !step.more;
