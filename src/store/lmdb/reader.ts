@@ -53,7 +53,7 @@ export class StoreReader {
     if (commit === this.#commit) return;
     this.#cache.clear(commit);
     this.pool.load();
-    this.records.load();
+    this.records.follow();
     this.counts.load();
     this.settings.load();
     this.#commit = commit;

@@ -50,9 +50,20 @@ export class Records {
 
   /** Reads the log of rows, and finds the greatest id. */
   load(): void {
+    this.#greatestId = this.#rowLog.load(this.#env.newestCommit());
+    this.#findGreatest();
+  }
+
+  /** As `load` again, for one who only reads: the log is read on from where it was left. */
+  follow(): void {
+    const greatest = this.#rowLog.follow(this.#env.newestCommit());
+    if (greatest > this.#greatestId) this.#greatestId = greatest;
+    this.#findGreatest();
+  }
+
+  #findGreatest(): void {
     const start = new Key().raw(END);
     const end = new Key().byte(0);
-    this.#greatestId = this.#rowLog.load(this.#env.newestCommit());
     for (const key of this.#env.db.tasks.getKeys({ start, end, reverse: true, limit: 1 })) {
       const id = idText(key);
       if (id > this.#greatestId) this.#greatestId = id;

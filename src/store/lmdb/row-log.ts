@@ -33,6 +33,14 @@ interface Logged extends Version {
   readonly arena: Arena;
 }
 
+/** The values of one commit. */
+interface Part {
+  readonly commit: number;
+  count: number;
+  /** Of those that were read. */
+  readonly rows: Logged[];
+}
+
 export interface RowLogLimits {
   /** A generation is closed at one of these, and the tasks of one commit come on top. */
   readonly rowsMax: number;
@@ -54,6 +62,9 @@ const PART_BYTES = 1900;
 const MOVES_A_CHANGE = 2;
 const LENGTH_BYTES = 4;
 const NONE: ReadonlyMap<string, Logged> = new Map();
+const NO_ROWS: Logged[] = [];
+/** Behind all keys. */
+const END = new Key().byte(255);
 
 export class RowLog {
   readonly #log: Db;
@@ -76,7 +87,7 @@ export class RowLog {
   /** Parts of commits up to this one may be removed. */
   #overCommit = 0;
   /** By commit, oldest first; those before `#firstPart` are removed. */
-  #parts: { readonly commit: number; readonly count: number }[] = [];
+  #parts: Part[] = [];
   #firstPart = 0;
   /** Of the commit at hand, with the parts ended so far; of commits on their way. */
   #added: Logged[] = [];
@@ -110,23 +121,47 @@ export class RowLog {
     this.#isPartOpen = false;
     this.#movedBy = 0;
     this.#onTheirWay.clear();
+    return this.#readFrom(new Key().byte(0), newest);
+  }
+
+  /**
+   * As `load`, for one who only reads: what was added since, and without what has gone. O(what came and went).
+   */
+  follow(newest: number): string {
+    const [first] = this.#log.getKeys({ start: new Key().byte(0), end: END, limit: 1 });
+    const firstCommit = first === undefined ? Number.POSITIVE_INFINITY : readU64(first, 0);
+    const staying = this.#parts.findIndex(({ commit }) => commit >= firstCommit);
+    const gone = this.#parts.splice(0, staying < 0 ? this.#parts.length : staying);
+    for (const { rows } of gone) {
+      for (const logged of rows) {
+        if (this.#young.get(logged.id) !== logged) continue;
+        this.#young.delete(logged.id);
+        this.#youngBytes -= logged.to - logged.from;
+      }
+    }
+    // All parts of a commit are seen together.
+    const last = this.#parts.at(-1)?.commit ?? 0;
+    return this.#readFrom(new Key().u64(last + 1), newest);
+  }
+
+  #readFrom(start: Key, newest: number): string {
     let greatest = '';
-    const start = new Key().byte(0);
-    const end = new Key().byte(255);
-    for (const { key, value } of this.#log.getRange({ start, end })) {
+    for (const { key, value } of this.#log.getRange({ start, end: END })) {
       const commit = readU64(key, 0);
-      const count = readU32(key, 8) + 1;
       if (commit > newest) {
         throw new MalformedError(`the newest commit is ${newest}, and there is one of ${commit}`);
       }
+      const rows = this.#read(value);
       const last = this.#parts.at(-1);
-      if (last?.commit === commit) this.#parts[this.#parts.length - 1] = { commit, count };
-      else this.#parts.push({ commit, count });
-      for (const logged of this.#read(value)) {
+      if (last?.commit === commit) {
+        last.count++;
+        last.rows.push(...rows);
+      } else this.#parts.push({ commit, count: 1, rows });
+      for (const logged of rows) {
         this.#young.set(logged.id, logged);
+        this.#youngBytes += logged.to - logged.from;
         if (logged.id > greatest) greatest = logged.id;
       }
-      this.#youngBytes += value.length;
     }
     return greatest;
   }
@@ -232,7 +267,7 @@ export class RowLog {
     const added = this.#added;
     if (added.length > 0) {
       if (this.#isPartOpen) this.#endPart(number, this.#writer.size);
-      this.#parts.push({ commit: number, count: this.#part });
+      this.#parts.push({ commit: number, count: this.#part, rows: NO_ROWS });
       this.#part = 0;
       this.#onTheirWay.set(number, added);
       this.#added = [];

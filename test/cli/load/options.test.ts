@@ -17,7 +17,7 @@ describe('load-test flags', () => {
   it('plays a minute of the bundled sample with a report when nothing is said', () => {
     expect(parse()).toMatchObject({
       store: 'lmdb',
-      load: { kind: 'trace', file: undefined, speed: 20, fromMinute: undefined },
+      load: { kind: 'trace', file: undefined, speed: 10, fromMinute: undefined },
       durationMs: 60_000,
       dueInMs: 2000,
       pendingTasks: 0,
