@@ -1,7 +1,7 @@
 /**
- * Very many tasks of one tenant and some of another, all due in one minute: how late are those of the other?
+ * Very many tasks of one tenant and some of another, all due in one minute (`--spread`, seconds): how late are those of the other?
  *
- *   npx tsx bench/crowd.ts [--big 1000000] [--small 1000] [--ahead 5] [--window N] [--path DIR] [--json FILE]
+ *   npx tsx bench/crowd.ts [--big 1000000] [--small 1000] [--ahead 5] [--spread 60] [--window N] [--path DIR] [--json FILE]
  *
  * `--ahead`: minutes from the last create to the first that is due; the creates are within it if they can be. It ends when the
  * last of the other tenant has started. `--window`: occurrences in memory, 2 million if not given. `--big 10000000` needs 3 GB of disk. Lateness is taken in the handler.
@@ -21,6 +21,7 @@ const { values: flags } = parseArgs({
     big: { type: 'string', default: '1000000' },
     small: { type: 'string', default: '1000' },
     ahead: { type: 'string', default: '5' },
+    spread: { type: 'string', default: '60' },
     path: { type: 'string' },
     json: { type: 'string' },
     seed: { type: 'string', default: '1' },
@@ -30,6 +31,7 @@ const { values: flags } = parseArgs({
 const BIG = Number(flags.big);
 const SMALL = Number(flags.small);
 const MINUTE_MS = 60_000;
+const SPREAD_MS = Number(flags.spread) * 1000;
 const BATCH = 10_000;
 const PAYLOAD = Buffer.alloc(64, 7);
 const clock = systemClock();
@@ -88,7 +90,7 @@ async function create(tenant: string, count: number): Promise<void> {
   const items = Array.from({ length: count }, () => ({
     handler: 'note' as const,
     payload: PAYLOAD,
-    options: { tenant, runAt: dueMs + Math.floor(random() * MINUTE_MS) },
+    options: { tenant, runAt: dueMs + Math.floor(random() * SPREAD_MS) },
   }));
   for (const made of await scheduler.scheduleMany(items)) if (made instanceof Error) throw made;
   peaks.sample();

@@ -27,7 +27,7 @@ const transactionAt = (file: Buffer, meta: number): number =>
   Number(file.readBigUInt64LE(meta + TRANSACTION_AT));
 
 /** The newest transaction that is visible. */
-function newestOf(file: Buffer): number {
+export function newestOf(file: Buffer): number {
   return Math.max(transactionAt(file, 0), transactionAt(file, PAGE_BYTES));
 }
 

@@ -6,7 +6,8 @@
  * made longer: what is missing reads as zeros, which LMDB finds to be no page, as soon as something needs it.
  *
  * A file that was made and never flushed may be anything after power loss: its pages are there or are blank, in any mixture.
- * Nobody was told of anything in it, so it is emptied. What was flushed once always has both of its first pages.
+ * Nobody was told of anything in it, so it is emptied. What was flushed once always has both of its first pages. Where both
+ * are blank and others are not it cannot be told, and is refused: better by hand than in silence.
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
 import { StoreCorruptError } from '../../core/errors.js';
@@ -21,8 +22,10 @@ const META_BYTES = 160;
 const PAGE_BYTES_MAX = 65_536;
 /** What the pages of a system may be, where the file does not say. */
 const PAGE_BYTES = [4096, 8192, 16_384, 32_768, 65_536];
-/** The first that is flushed is one of these; a task comes far later. */
-const FIRST_TRANSACTIONS = 2;
+/** Those of the first open: one for each database, and that of the epoch. What anybody was told of comes later. */
+export const FIRST_TRANSACTIONS = 17;
+/** The first page may have had one more than the second: of what is known of both, so many are of the first open. */
+const KNOWN_MAX = FIRST_TRANSACTIONS - 1;
 /** No file that was never flushed is longer. */
 const UNFLUSHED_MAX = 2 ** 24;
 
@@ -83,7 +86,7 @@ function bytesNeeded(fd: number, file: string, size: number): number {
 
 function isBlankOrFirst(page: Page): boolean {
   if (page === 'damaged') return false;
-  return page === 'blank' || page.transaction <= FIRST_TRANSACTIONS;
+  return page === 'blank' || page.transaction <= KNOWN_MAX;
 }
 
 /** As the second page says, if the first is blank. */
