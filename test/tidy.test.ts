@@ -89,6 +89,12 @@ const SIBLINGS: readonly { from: string; to: string; typesOnly: boolean; reason:
     reason: 'a store is opened with the injected clock',
   },
   {
+    from: 'store',
+    to: 'src/clock/system.ts',
+    typesOnly: false,
+    reason: 'another process that opens the files is waited for, in real time',
+  },
+  {
     from: 'execution',
     to: 'src/clock/clock.ts',
     typesOnly: true,

@@ -193,10 +193,8 @@ class SlowSession implements StoreSession {
       load: async (nowMs, room) => {
         // What is due has room: those who wait longer than others are not to blame for a window that is full.
         const isDue = (due.earliestMs() ?? Number.POSITIVE_INFINITY) <= nowMs;
-        const step = await due.load(
-          nowMs,
-          isDue ? room : { ...room, total: options.room(room.total) },
-        );
+        const total = isDue ? room.total : options.room(room.total);
+        const step = await due.load(nowMs, { ...room, total });
         await inner.atRest();
         return step;
       },

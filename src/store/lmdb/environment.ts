@@ -121,7 +121,7 @@ const IS_VISIBLE = 1;
 
 /** Address space, not memory or disk: reserved once, since moving a map stops everything that reads it. */
 const MAP_BYTES = 2 ** 40;
-const DATA_FILE = 'data.mdb';
+export const DATA_FILE = 'data.mdb';
 /** MDB_INVALID, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_PANIC and what their messages say. */
 const CORRUPT =
   /MDB_INVALID|MDB_CORRUPTED|MDB_PAGE_NOTFOUND|not an LMDB file|page not found|corrupt/i;

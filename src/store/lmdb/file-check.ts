@@ -51,6 +51,21 @@ export function needsMending(file: string): boolean {
   }
 }
 
+/** The number of the newest transaction that is visible. */
+export function newestTransaction(file: string): number {
+  const fd = openSync(file, 'r');
+  try {
+    const first = readPage(fd, 0);
+    const pageBytes = typeof first === 'string' ? pageBytesOf(fd) : first.pageBytes;
+    const second = readPage(fd, pageBytes);
+    return Math.max(
+      ...[first, second].map((page) => (typeof page === 'string' ? 0 : page.transaction)),
+    );
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Does nothing when there is no file yet, or an empty one. @throws StoreCorruptError */
 export function checkFile(file: string): void {
   let fd: number;

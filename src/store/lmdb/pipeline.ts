@@ -16,6 +16,7 @@ import type { Commit, Refusal, Unit } from '../store.js';
 import type { Arena, Writer } from './bytes.js';
 import type { CommitContext } from './due/commit-context.js';
 import { type Environment, translated } from './environment.js';
+import { ReaderGate } from './reader-gate.js';
 
 export interface PipelineParts {
   readonly env: Environment;
@@ -84,10 +85,12 @@ export class Pipeline {
   #hasIdleWork = true;
   #resting = false;
   #closing = false;
+  readonly #gate: ReaderGate;
 
   constructor(parts: PipelineParts, chainByte: Arena) {
     this.#parts = parts;
     this.#chainByte = chainByte;
+    this.#gate = new ReaderGate(parts.env.path);
     this.#number = parts.env.newestCommit();
     this.#visible = this.#number;
     parts.env.hearVisible(() => this.#look());
@@ -155,6 +158,7 @@ export class Pipeline {
       if (step === undefined) break;
       if (this.#writing >= WRITING_MAX || this.#putsWriting > PUTS_MAX) break;
       if (this.#writing > 0 && asksForQuiet(step)) break;
+      if (this.#gate.isShut(() => this.#advance())) break;
       this.#queue.shift();
       this.#start(step);
     }

@@ -1,4 +1,5 @@
 /** A session that reads a store, also while another process has it open, and changes nothing. */
+import { join } from 'node:path';
 import { StoreUnavailableError } from '../../core/errors.js';
 import type { AttemptRecord, OccurrenceRecord, TaskView } from '../../core/model.js';
 import type {
@@ -12,13 +13,15 @@ import type {
   StoreSession,
   TaskQuery,
 } from '../store.js';
-import { Environment, translated } from './environment.js';
+import { DATA_FILE, Environment, translated } from './environment.js';
 import { checkFormat } from './opening.js';
 import { StoreReader } from './reader.js';
+import { openBeside } from './reader-gate.js';
 
 /** @throws StoreCorruptError, StoreVersionError, StoreUnavailableError when there is no store */
 export async function openReader(path: string): Promise<StoreReader> {
-  const env = Environment.open(path, { readOnly: true });
+  const open = () => Environment.open(path, { readOnly: true });
+  const env = await openBeside(path, join(path, DATA_FILE), open);
   try {
     checkFormat(env);
     return new StoreReader(env);
