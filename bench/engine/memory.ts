@@ -20,7 +20,7 @@ export interface Memory {
 
 const CHUNK = 10_000;
 /** The load of creation, and of running them: they are due when all are created. */
-const CREATES_A_SECOND = 40_000;
+const CREATES_A_SECOND = 20_000;
 const POLL_MS = 250;
 
 /** Runs `measure` in a fresh process. */
