@@ -1,13 +1,8 @@
 /** The due index of the LMDB store, against a sorted list: what comes near comes in time, and nothing is lost or left. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../src/clock/virtual.js';
+import { describe, expect, it } from 'vitest';
 import type { OccurrenceRecord } from '../../src/core/model.js';
-import { lmdbStore } from '../../src/store/lmdb/lmdb-store.js';
-import type { DueWindow, NearRoom, StoreSession, Unit } from '../../src/store/store.js';
+import type { DueWindow, NearRoom, Unit } from '../../src/store/store.js';
 import {
   completed,
   creating,
@@ -19,39 +14,17 @@ import {
   taskOf,
   writing,
 } from './builders.js';
-import { RETENTION } from './trial.js';
+import { lmdbBed } from './lmdb-bed.js';
 
 const SEED = Number(process.env.DUE_SEED ?? 20_261_130);
 const MINUTE = 60_000;
 const DAY = 86_400_000;
-let path: string;
-let clock: VirtualClock;
-let session: StoreSession;
-
-beforeEach(async () => {
-  path = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
-  clock = new VirtualClock(START_MS);
-  await reopen();
-});
-
-afterEach(async () => {
-  await session.close();
-  rmSync(path, { recursive: true, force: true });
-});
-
-async function reopen(): Promise<void> {
-  await session?.close();
-  session = await lmdbStore({ path }).open({ clock, retention: RETENTION });
-}
+const bed = lmdbBed();
 
 function dueOf(n: number, dueAt: number): { unit: Unit; record: OccurrenceRecord } {
   const task = taskOf(n, { schedule: { kind: 'once', at: dueAt } });
   const record = occurrenceOf(task);
   return { unit: creating(task, record), record };
-}
-
-async function commit(...units: Unit[]): Promise<void> {
-  expect(await session.commit(units).visible).toEqual([]);
 }
 
 function roomFor(total: number): NearRoom {
@@ -62,7 +35,10 @@ function roomFor(total: number): NearRoom {
 async function near(into: Map<string, number>, room = 1_000_000): Promise<number> {
   for (let steps = 0; ; steps++) {
     expect(steps).toBeLessThan(10_000);
-    const step = await (session.due as DueWindow).load(clock.now(), roomFor(room - into.size));
+    const step = await (bed.session.due as DueWindow).load(
+      bed.clock.now(),
+      roomFor(room - into.size),
+    );
     for (const entry of step.entries) into.set(entry.occurrenceId, entry.dueAt);
     if (!step.more) return step.nextAtMs;
   }
@@ -74,26 +50,26 @@ describe('the near window', () => {
     const hourly = Array.from({ length: 24 * 365 }, (_, n) =>
       dueOf(10 + n, START_MS + (n + 1) * 60 * MINUTE),
     );
-    await commit(tenYears.unit, ...hourly.map(({ unit }) => unit));
+    await bed.commit([tenYears.unit, ...hourly.map(({ unit }) => unit)]);
     const known = new Map<string, number>();
     const nextAtMs = await near(known);
     expect(known.size).toBeLessThan(100);
     expect(nextAtMs).toBeGreaterThan(START_MS);
-    expect(session.due?.earliestMs()).toBeLessThanOrEqual(START_MS + 100 * 60 * MINUTE);
-    await clock.advanceTo(START_MS + 200 * 60 * MINUTE);
+    expect(bed.session.due?.earliestMs()).toBeLessThanOrEqual(START_MS + 100 * 60 * MINUTE);
+    await bed.clock.advanceTo(START_MS + 200 * 60 * MINUTE);
     await near(known);
     for (const { record } of hourly.slice(0, 200)) expect(known.get(record.id)).toBe(record.dueAt);
     expect(known.has(tenYears.record.id)).toBe(false);
-    await clock.advanceTo(START_MS + 3650 * DAY);
+    await bed.clock.advanceTo(START_MS + 3650 * DAY);
     await near(known);
     expect(known.get(tenYears.record.id)).toBe(tenYears.record.dueAt);
   });
 
   it('moves, pauses and cancels what is far without leaving anything behind', async () => {
     const made = Array.from({ length: 300 }, (_, n) => dueOf(n, START_MS + 40 * DAY + n));
-    await commit(...made.map(({ unit }) => unit));
+    await bed.commit([...made.map(({ unit }) => unit)]);
     const moved = made.map(({ record }) => next(record, { dueAt: record.dueAt + DAY }));
-    await commit(...moved.map((record) => writing(undefined, record)));
+    await bed.commit([...moved.map((record) => writing(undefined, record))]);
     const paused = made.map((_, n) => {
       const dueAt = START_MS + 40 * DAY + n;
       return next(taskOf(n, { schedule: { kind: 'once', at: dueAt } }), {
@@ -101,38 +77,38 @@ describe('the near window', () => {
         pausedAt: START_MS,
       });
     });
-    await commit(...paused.map((task) => writing(task)));
-    await commit(
+    await bed.commit([...paused.map((task) => writing(task))]);
+    await bed.commit([
       ...moved.map((record) => writing(undefined, ended(record, 'cancelled', START_MS))),
-    );
-    await session.commit([]).durable;
+    ]);
+    await bed.session.commit([]).durable;
     // Nothing is left that would come near, and no bucket that it would come in.
     const known = new Map<string, number>();
-    await reopen();
-    await clock.advance(50 * DAY);
+    await bed.reopen();
+    await bed.clock.advance(50 * DAY);
     expect(await near(known)).toBe(Number.POSITIVE_INFINITY);
     expect([...known]).toEqual([]);
-    expect(session.due?.earliestMs()).toBeUndefined();
+    expect(bed.session.due?.earliestMs()).toBeUndefined();
   });
 
   it('tells after a restart what ran', async () => {
     const [first, second, third] = [0, 1, 2].map((n) => dueOf(n, START_MS));
     if (first === undefined || second === undefined || third === undefined) throw new Error();
-    await commit(first.unit, second.unit, third.unit);
+    await bed.commit([first.unit, second.unit, third.unit]);
     const runs = [first, second].map(({ record }) =>
       next(record, { state: 'running', attempt: 1, token: 2 ** 32 + 1 }),
     );
-    await commit(...runs.map((record) => writing(undefined, record)));
+    await bed.commit([...runs.map((record) => writing(undefined, record))]);
     const [over] = runs;
     const task = taskOf(0, { schedule: { kind: 'once', at: START_MS } });
-    await commit(
+    await bed.commit([
       writing(
         completed(task, 'succeeded', START_MS),
         ended(over as OccurrenceRecord, 'succeeded', START_MS),
       ),
-    );
-    await reopen();
-    expect(session.due?.runningTasks()).toEqual([idOf(1)]);
+    ]);
+    await bed.reopen();
+    expect(bed.session.due?.runningTasks()).toEqual([idOf(1)]);
   });
 });
 
@@ -166,13 +142,10 @@ describe('loading and splitting', () => {
     const property = fc.asyncProperty(
       fc.array(action, { minLength: 5, maxLength: 40 }),
       async (actions) => {
-        await session.close();
-        rmSync(path, { recursive: true, force: true });
-        clock = new VirtualClock(START_MS);
-        session = await lmdbStore({ path }).open({ clock, retention: RETENTION });
+        await bed.anew();
         const model = new Engine();
         for (const each of actions) await model.play(each);
-        await clock.advance(400 * DAY);
+        await bed.clock.advance(400 * DAY);
         await model.load();
         model.expectDueKnown();
         for (const record of model.pending.values()) {
@@ -200,22 +173,22 @@ class Engine {
   #made = 0;
 
   async play(each: Action): Promise<void> {
-    const nowMs = clock.now();
+    const nowMs = bed.clock.now();
     const { kind, count = 0, inMs = 0, apartMs = 0, pick = 0, ms = 0 } = each;
     if (kind === 'create') await this.#create(count, nowMs + inMs, apartMs);
-    else if (kind === 'advance') await clock.advance(ms);
+    else if (kind === 'advance') await bed.clock.advance(ms);
     else if (kind === 'load') {
       await this.load();
       this.expectDueKnown();
     } else if (kind === 'reopen') {
-      await reopen();
+      await bed.reopen();
       this.known.clear();
     } else {
       const record = [...this.pending.values()][pick % Math.max(1, this.pending.size)];
       if (record === undefined) return;
       const changed =
         kind === 'end' ? ended(record, 'cancelled', nowMs) : next(record, { dueAt: nowMs + inMs });
-      await commit(writing(undefined, changed));
+      await bed.commit([writing(undefined, changed)]);
       this.pending.delete(record.id);
       if (kind === 'end') this.known.delete(record.id);
       else this.#see(changed);
@@ -224,14 +197,14 @@ class Engine {
 
   async #create(count: number, dueAt: number, apartMs: number): Promise<void> {
     const some = Array.from({ length: count }, (_, i) => dueOf(this.#made++, dueAt + i * apartMs));
-    await commit(...some.map(({ unit }) => unit));
+    await bed.commit([...some.map(({ unit }) => unit)]);
     for (const { record } of some) this.#see(record);
   }
 
   #see(record: OccurrenceRecord): void {
     const { id, dueAt } = record;
     this.pending.set(id, record);
-    if (session.due?.isNear(record, dueAt)) this.known.set(id, dueAt);
+    if (bed.session.due?.isNear(record, dueAt)) this.known.set(id, dueAt);
     else if (this.known.get(id) !== dueAt) this.known.delete(id);
   }
 
@@ -239,15 +212,15 @@ class Engine {
   async load(): Promise<void> {
     for (let steps = 0; ; steps++) {
       expect(steps).toBeLessThan(20_000);
-      const step = await (session.due as DueWindow).load(clock.now(), roomFor(1100));
+      const step = await (bed.session.due as DueWindow).load(bed.clock.now(), roomFor(1100));
       for (const { occurrenceId, dueAt } of step.entries) this.known.set(occurrenceId, dueAt);
-      if (!step.more && step.nextAtMs > clock.now() + 20) return;
+      if (!step.more && step.nextAtMs > bed.clock.now() + 20) return;
     }
   }
 
   expectDueKnown(): void {
     for (const { id, dueAt } of this.pending.values()) {
-      if (dueAt <= clock.now()) expect(this.known.get(id)).toBe(dueAt);
+      if (dueAt <= bed.clock.now()) expect(this.known.get(id)).toBe(dueAt);
     }
   }
 }

@@ -1,14 +1,9 @@
 /** Crowded seconds of the LMDB store: what there is no room for stays on disk by lane, and holds up nobody else. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../src/clock/virtual.js';
+import { describe, expect, it } from 'vitest';
 import type { OccurrenceRecord } from '../../src/core/model.js';
-import { lmdbStore } from '../../src/store/lmdb/lmdb-store.js';
 import { verifyStore } from '../../src/store/lmdb/verify/verify.js';
-import type { Lane, NearRoom, StoreSession, Unit } from '../../src/store/store.js';
+import type { Lane, NearRoom } from '../../src/store/store.js';
 import {
   completed,
   creating,
@@ -19,34 +14,12 @@ import {
   taskOf,
   writing,
 } from './builders.js';
-import { RETENTION } from './trial.js';
+import { lmdbBed } from './lmdb-bed.js';
 
 const SEED = Number(process.env.LANES_SEED ?? 20_261_201);
 const MINUTE = 60_000;
 const WINDOW = 400;
-let path: string;
-let clock: VirtualClock;
-let session: StoreSession;
-
-beforeEach(async () => {
-  path = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
-  clock = new VirtualClock(START_MS);
-  await reopen();
-});
-
-afterEach(async () => {
-  await session.close();
-  rmSync(path, { recursive: true, force: true });
-});
-
-async function reopen(): Promise<void> {
-  await session?.close();
-  session = await lmdbStore({ path }).open({ clock, retention: RETENTION });
-}
-
-async function commit(units: readonly Unit[]): Promise<void> {
-  expect(await session.commit(units).visible).toEqual([]);
-}
+const bed = lmdbBed();
 
 type Of = Partial<Lane> & { readonly priority?: number };
 
@@ -92,7 +65,7 @@ class Engine {
     });
     for (let from = 0; from < made.length; from += 250) {
       const some = made.slice(from, from + 250);
-      await commit(some.map(({ task, record }) => creating(task, record)));
+      await bed.commit(some.map(({ task, record }) => creating(task, record)));
       for (const { record } of some) this.#committed(record);
       await this.step();
     }
@@ -100,14 +73,14 @@ class Engine {
 
   #committed(record: OccurrenceRecord): void {
     this.pending.set(record.id, record);
-    if (session.due?.isNear(record, record.dueAt)) {
+    if (bed.session.due?.isNear(record, record.dueAt)) {
       if (this.roomOf(record) <= 0) this.#crowded.push(record);
       this.#know(record);
     } else if (this.known.get(record.id)?.dueAt !== record.dueAt) this.known.delete(record.id);
   }
 
   async step(): Promise<boolean> {
-    const step = await session.due?.load(clock.now(), this.room());
+    const step = await bed.session.due?.load(bed.clock.now(), this.room());
     for (const { occurrenceId, dueAt } of step?.entries ?? []) {
       const record = this.pending.get(occurrenceId);
       if (record === undefined || record.dueAt !== dueAt) continue;
@@ -124,7 +97,8 @@ class Engine {
   /** Ends what is due and known, `max` at most. */
   async run(max: number, tenant?: string): Promise<number> {
     const due = [...this.known.values()].filter(
-      (record) => record.dueAt <= clock.now() && (tenant === undefined || record.tenant === tenant),
+      (record) =>
+        record.dueAt <= bed.clock.now() && (tenant === undefined || record.tenant === tenant),
     );
     await this.end(due.slice(0, max));
     return Math.min(due.length, max);
@@ -136,11 +110,11 @@ class Engine {
       const schedule = { kind: 'once', at: record.nominalAt } as const;
       const task = { ...taskOf(0, { tenant, schedule }), id: record.taskId, lastOccurrenceId: id };
       return writing(
-        completed(task, 'succeeded', clock.now()),
-        ended(record, 'succeeded', clock.now()),
+        completed(task, 'succeeded', bed.clock.now()),
+        ended(record, 'succeeded', bed.clock.now()),
       );
     });
-    await commit(units);
+    await bed.commit(units);
     for (const { id } of records) {
       this.known.delete(id);
       this.pending.delete(id);
@@ -149,7 +123,7 @@ class Engine {
 
   async move(record: OccurrenceRecord, dueAt: number): Promise<void> {
     const moved = next(record, { dueAt });
-    await commit([writing(undefined, moved)]);
+    await bed.commit([writing(undefined, moved)]);
     this.#committed(moved);
   }
 
@@ -164,15 +138,18 @@ class Engine {
 }
 
 async function expectVerified(): Promise<void> {
-  await session.commit([]).durable;
-  const { disagreements, notCompared } = await verifyStore({ path, nowMs: () => clock.now() });
+  await bed.session.commit([]).durable;
+  const { disagreements, notCompared } = await verifyStore({
+    path: bed.path,
+    nowMs: () => bed.clock.now(),
+  });
   expect({ disagreements, notCompared }).toEqual({ disagreements: [], notCompared: [] });
 }
 
 async function expectNothingLeft(): Promise<void> {
-  await reopen();
-  await clock.advance(MINUTE);
-  expect(session.due?.earliestMs()).toBeUndefined();
+  await bed.reopen();
+  await bed.clock.advance(MINUTE);
+  expect(bed.session.due?.earliestMs()).toBeUndefined();
 }
 
 describe('a crowded second', () => {
@@ -189,7 +166,7 @@ describe('a crowded second', () => {
       await engine.create(2950, AT, { tenant: 'big' });
       await engine.create(50, AT, { tenant: 'small' });
     }
-    await clock.advanceTo(AT);
+    await bed.clock.advanceTo(AT);
     await engine.load();
     expect(engine.countOf('small')).toBe(50);
     expect(engine.knownMax).toBeLessThanOrEqual(WINDOW + 64);
@@ -206,7 +183,7 @@ describe('a crowded second', () => {
     await engine.create(600, AT, { priority: 5 });
     await engine.create(600, AT + 1000, { priority: 5 });
     await engine.create(600, AT + 1000, { priority: 2 });
-    await clock.advanceTo(AT + 5000);
+    await bed.clock.advanceTo(AT + 5000);
     await engine.load();
     const before = engine.given.length;
     await engine.drain();
@@ -221,12 +198,12 @@ describe('a crowded second', () => {
   it('is read again after a restart, also one that came while it was read', async () => {
     const engine = new Engine();
     await engine.create(2000, AT, (n) => ({ tenant: n % 2 === 0 ? 'big' : 'bigger' }));
-    await clock.advanceTo(AT);
+    await bed.clock.advanceTo(AT);
     await engine.step();
     await engine.step();
     await engine.run(100);
     await expectVerified();
-    await reopen();
+    await bed.reopen();
     engine.known.clear();
     await engine.drain();
     expect(engine.pending.size).toBe(0);
@@ -238,7 +215,7 @@ describe('a crowded second', () => {
     engine.parked.add('paused');
     await engine.create(1000, AT, { tenant: 'paused' });
     await engine.create(200, AT, { tenant: 'other' });
-    await clock.advanceTo(AT);
+    await bed.clock.advanceTo(AT);
     await engine.load();
     expect(engine.countOf('paused')).toBe(64);
     expect(engine.countOf('other')).toBeGreaterThan(100);
@@ -260,12 +237,12 @@ describe('what is created within the near window', () => {
     await engine.create(10, START_MS + 20_000, { tenant: 'small' });
     expect(engine.countOf('small')).toBe(10);
     await expectVerified();
-    await clock.advance(30_000);
+    await bed.clock.advance(30_000);
     await engine.drain();
     expect(engine.pending.size).toBe(0);
     await expectVerified();
     // The lane is open again.
-    await engine.create(1, clock.now(), { tenant: 'big' });
+    await engine.create(1, bed.clock.now(), { tenant: 'big' });
     expect(engine.known.size).toBe(1);
     await engine.drain();
     await expectNothingLeft();
@@ -280,10 +257,10 @@ describe('what is created within the near window', () => {
     await engine.end(kept.slice(0, 300));
     for (const record of kept.slice(300, 320)) await engine.move(record, START_MS + 20 * MINUTE);
     await expectVerified();
-    await clock.advance(30_000);
+    await bed.clock.advance(30_000);
     await engine.drain();
     expect(engine.pending.size).toBe(20);
-    await clock.advance(20 * MINUTE);
+    await bed.clock.advance(20 * MINUTE);
     await engine.drain();
     expect(engine.pending.size).toBe(0);
     await expectNothingLeft();
@@ -314,10 +291,7 @@ describe('whatever happens', () => {
     const property = fc.asyncProperty(
       fc.array(action, { minLength: 5, maxLength: 40 }),
       async (actions) => {
-        await session.close();
-        rmSync(path, { recursive: true, force: true });
-        clock = new VirtualClock(START_MS);
-        session = await lmdbStore({ path }).open({ clock, retention: RETENTION });
+        await bed.anew();
         const engine = new Engine();
         const pick = (n: number): OccurrenceRecord | undefined =>
           [...engine.pending.values()][n % Math.max(1, engine.pending.size)];
@@ -328,23 +302,23 @@ describe('whatever happens', () => {
               priority: n % 2 === 0 ? 5 : 2,
               handlerVersion: n % 3 === 0 ? undefined : 1,
             });
-            await engine.create(each.count, clock.now() + each.inMs, of);
-          } else if (each.kind === 'advance') await clock.advance(each.ms);
+            await engine.create(each.count, bed.clock.now() + each.inMs, of);
+          } else if (each.kind === 'advance') await bed.clock.advance(each.ms);
           else if (each.kind === 'run') await engine.run(each.max);
           else if (each.kind === 'load') {
             for (let i = 0; i < each.steps; i++) await engine.step();
           } else if (each.kind === 'reopen') {
-            await reopen();
+            await bed.reopen();
             engine.known.clear();
           } else {
             const record = pick(each.pick);
             if (record === undefined) continue;
             if (each.kind === 'end') await engine.end([record]);
-            else await engine.move(record, clock.now() + each.inMs);
+            else await engine.move(record, bed.clock.now() + each.inMs);
           }
         }
         await expectVerified();
-        await clock.advance(300 * MINUTE);
+        await bed.clock.advance(300 * MINUTE);
         await engine.drain();
         expect(engine.pending.size).toBe(0);
         // Two turns' creates, and a chunk for each lane.
