@@ -226,9 +226,8 @@ export function testExecutor(name: string, make: (slots: number) => Executor): v
 
     it('takes back what has not entered, and never enters it', async () => {
       const host = await open(4);
-      host.givesAgain = () => false;
       const runs = [1, 2, 3].map((n) => host.makeRun('echo', n));
-      host.give(runs);
+      host.giveOnce(runs);
       host.call(() => host.executor.recall());
       const ends = await Promise.all(runs.map((run) => host.ended(run.runId)));
       expect(new Set(ends.map((end) => end.kind))).toEqual(new Set(['returned']));
@@ -237,10 +236,9 @@ export function testExecutor(name: string, make: (slots: number) => Executor): v
 
     it('takes back a run that is aborted or ended before it has entered', async () => {
       const host = await open(4);
-      host.givesAgain = () => false;
-      const aborted = host.start('hang');
+      const aborted = host.startOnce('hang');
       host.call(() => host.executor.abort(aborted, 'cancelled', 'early'));
-      const ended = host.start('hang');
+      const ended = host.startOnce('hang');
       host.call(() => host.executor.end(ended));
       expect((await host.ended(aborted)).kind).toBe('returned');
       expect((await host.ended(ended)).kind).toBe('returned');
@@ -321,8 +319,7 @@ export function testExecutor(name: string, make: (slots: number) => Executor): v
       const host = await open(4);
       const running = [host.start('stuck'), host.start('hang')];
       for (const runId of running) await host.entered(runId);
-      host.givesAgain = () => false;
-      const queued = host.start('noop');
+      const queued = host.startOnce('noop');
       await host.executor.close();
       await host.executor.close();
       for (const runId of running) {

@@ -25,12 +25,12 @@ export class TinyHost implements ExecutorHost {
   /** Batches of reports, empty ones too. */
   batches = 0;
   readonly runs = new Map<number, Known>();
-  /**
-   * Whether a run that was returned is given once more, under its own number. A pool takes back what has
-   * not entered in time, which happens to any run where the machine is busy.
-   */
-  givesAgain: (runId: number) => boolean = () => true;
   executor!: Executor;
+  /**
+   * Runs that end when they are returned. All others are given once more, under their own number: a pool takes back
+   * what has not entered in time, which happens to any run where the machine is busy.
+   */
+  readonly #once = new Set<number>();
   #again: Run[] = [];
   #ended = 0;
   #lastRunId = 0;
@@ -90,8 +90,8 @@ export class TinyHost implements ExecutorHost {
       }
       case 'returned':
         check(known.entered === undefined, 'returned after it had entered');
-        if (this.givesAgain(runId)) this.#again.push(known.run);
-        else this.#end(known, report);
+        if (this.#once.has(runId)) this.#end(known, report);
+        else this.#again.push(known.run);
         return;
       case 'lost':
         check(report.entered === (known.entered !== undefined), 'lost, and wrong about its entry');
@@ -143,7 +143,9 @@ export class TinyHost implements ExecutorHost {
     };
   }
 
-  give(runs: readonly Run[]): void {
+  /** Those named in `once` are not given again: if they are returned, they have ended. */
+  give(runs: readonly Run[], once: readonly number[] = []): void {
+    for (const runId of once) this.#once.add(runId);
     for (const run of runs) {
       this.runs.set(run.runId, { run, entered: undefined, end: undefined, progress: [] });
     }
@@ -160,6 +162,21 @@ export class TinyHost implements ExecutorHost {
   start(handler: string, payload?: unknown, more: Partial<Run> = {}): number {
     const run = this.makeRun(handler, payload, more);
     this.give([run]);
+    return run.runId;
+  }
+
+  /** None of them is given again. */
+  giveOnce(runs: readonly Run[]): void {
+    this.give(
+      runs,
+      runs.map(({ runId }) => runId),
+    );
+  }
+
+  /** As `start`, and if it is returned it has ended. */
+  startOnce(handler: string, payload?: unknown, more: Partial<Run> = {}): number {
+    const run = this.makeRun(handler, payload, more);
+    this.giveOnce([run]);
     return run.runId;
   }
 

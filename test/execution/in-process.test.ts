@@ -54,8 +54,7 @@ describe('handlers in-process', () => {
     for (const runId of runs) await host.entered(runId);
     for (const runId of runs) host.call(() => host.executor.end(runId));
     expect(host.executor.capacity()).toBe(0);
-    host.givesAgain = () => false;
-    expect((await host.run('held')).kind).toBe('returned');
+    expect((await host.ended(host.startOnce('held'))).kind).toBe('returned');
     expect(host.logged.filter(({ level }) => level === 'error')).toHaveLength(1);
     const { batches } = host;
     release[0]?.();
@@ -117,8 +116,7 @@ describe('handlers in-process', () => {
 
     const last = host.start('nap', 'last');
     await host.entered(last);
-    host.givesAgain = () => false;
-    const recalled = host.start('nap', 'recalled', { alone: true });
+    const recalled = host.startOnce('nap', 'recalled', { alone: true });
     await new Promise<void>((resolve) => setImmediate(resolve));
     host.call(() => executor.recall());
     expect((await host.ended(recalled)).kind).toBe('returned');
@@ -127,9 +125,8 @@ describe('handlers in-process', () => {
 
   it('can recall the others of their own batch', async () => {
     const host = await open({ first: () => host.executor.recall(), second: () => undefined }, 4);
-    host.givesAgain = () => false;
     const runs = [host.makeRun('first'), host.makeRun('second')];
-    host.give(runs);
+    host.giveOnce(runs);
     const ends = await Promise.all(runs.map((run) => host.ended(run.runId)));
     expect(ends.map((end) => end.kind)).toEqual(['succeeded', 'returned']);
   });

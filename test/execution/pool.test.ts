@@ -56,25 +56,24 @@ describe('the pool', () => {
 
   it('lets no no-op wait for a handler that spins beside it', async () => {
     const host = await open({ threads: 2, concurrency: 16 });
-    const spinner = host.start('spin', 2000);
+    const spinner = host.start('spinUntilAborted');
     await host.entered(spinner);
     const noops = Array.from({ length: 1000 }, () => host.makeRun('noop'));
     const ends = await host.drive(noops);
     expect(ends.every((end) => end.kind === 'succeeded')).toBe(true);
     expect(host.known(spinner).end, 'the spinner went on meanwhile').toBeUndefined();
-    expect((await host.ended(spinner)).kind).toBe('succeeded');
+    await release(host, spinner);
   });
 
   it('sends nothing more to a thread that has not read its last batch', async () => {
     const host = await open();
-    const spinner = host.start('spin', 400);
+    const spinner = host.start('spinUntilAborted');
     await host.entered(spinner);
-    host.givesAgain = () => false;
-    expect((await host.run('noop')).kind).toBe('returned');
+    expect((await host.ended(host.startOnce('noop'))).kind).toBe('returned');
     // Its slots are free, but nobody there takes anything.
     expect(host.known(spinner).end).toBeUndefined();
     expect(host.executor.capacity()).toBe(0);
-    await host.ended(spinner);
+    await release(host, spinner);
     await host.until(() => host.executor.capacity() >= 4);
   });
 
@@ -83,17 +82,15 @@ describe('the pool', () => {
     const fd = openSync(join(directory, 'marks'), 'a');
     try {
       const host = await open({ concurrency: 8 });
-      const runs = [host.makeRun('spin', 300), host.makeRun('mark', { fd, text: 'never' })];
+      const runs = [host.makeRun('spinUntilAborted'), host.makeRun('mark', { fd, text: 'never' })];
       const [spinner, behind] = runs.map((run) => run.runId) as [number, number];
-      host.givesAgain = (runId) => runId === spinner;
-      host.give(runs);
+      host.give(runs, [behind]);
       expect((await host.ended(behind)).kind).toBe('returned');
       // Its entry is told though the thread cannot say so, so that its timeout counts.
       await host.entered(spinner);
       expect(host.known(spinner).end).toBeUndefined();
       expect(host.executor.capacity()).toBe(7);
-      await host.ended(spinner);
-      host.givesAgain = () => true;
+      await release(host, spinner);
       await host.run('mark', { fd, text: 'after' });
       expect(readFileSync(join(directory, 'marks'), 'utf8')).toBe('after\n');
     } finally {
@@ -108,14 +105,13 @@ describe('the pool', () => {
     const fd = openSync(path, 'a');
     try {
       const host = await open({ threads: 2, concurrency: 4 });
-      host.givesAgain = () => false;
       const returned = new Set<string>();
       const entered = new Set<string>();
       for (let round = 0; round < 150; round++) {
         const runs = Array.from({ length: Math.min(8, host.executor.capacity()) }, (_, i) =>
           host.makeRun('mark', { fd, text: `${round}-${i}` }),
         );
-        host.give(runs);
+        host.giveOnce(runs);
         // At a different moment of the message's way each time.
         await new Promise<void>((resolve) => setImmediate(resolve));
         for (let spin = 0; spin < (round % 15) * 4000; spin++) Math.sqrt(spin);
@@ -231,8 +227,7 @@ describe('the pool', () => {
     // Told from shared memory: the thread says nothing any more.
     await host.entered(blocked);
     expect(host.executor.capacity()).toBe(2);
-    host.givesAgain = () => false;
-    const behind = host.start('noop');
+    const behind = host.startOnce('noop');
     host.call(() => host.executor.end(blocked));
     expect(await host.ended(blocked)).toMatchObject({ kind: 'lost', blame: 'ended' });
     expect(await host.ended(beside)).toMatchObject({ kind: 'lost', blame: 'displaced' });
@@ -248,8 +243,7 @@ describe('the pool', () => {
     const blocked = host.start('waitForever');
     await host.entered(blocked);
     expect(host.executor.loading).toBe(false);
-    host.givesAgain = () => false;
-    const behind = host.start('noop');
+    const behind = host.startOnce('noop');
     expect((await host.ended(behind)).kind).toBe('returned');
     expect(host.executor.loading).toBe(true);
     host.call(() => host.executor.end(blocked));
@@ -337,3 +331,9 @@ describe('the pool', () => {
     }
   });
 });
+
+/** Ends a handler that spins until it is aborted. */
+async function release(host: TinyHost, spinner: number): Promise<void> {
+  host.call(() => host.executor.abort(spinner, 'timedOut', 'long enough'));
+  await host.ended(spinner);
+}

@@ -24,7 +24,7 @@ import { Child } from './process.js';
 
 const SEED = 20_261_203;
 const LOOKS = 3;
-const TRIES_MAX = 30;
+const TRIES_MAX = 200;
 /** Of so many pages all images are made. */
 const PAGES_MAX = 6;
 let path: string;

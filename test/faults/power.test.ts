@@ -28,7 +28,8 @@ describe.runIf(process.platform === 'linux')('after power loss', { timeout: 180_
   });
 
   it('a store that acknowledges what is only visible is found out', async () => {
-    const { faults } = await lose(16, true);
+    // What it lost is on few images where the disk is quick: as many as it takes.
+    const { faults } = await lose(400, true);
     expect(faults.join('\n')).toContain('was acknowledged and is gone');
   });
 });

@@ -21,7 +21,7 @@ export interface PowerOptions {
   /** An empty directory. */
   readonly path: string;
   readonly say: (line: string) => void;
-  /** The deliberately broken store: there must be faults. */
+  /** The deliberately broken store: ends with the first image that has a fault. */
   readonly broken?: boolean;
 }
 
@@ -53,11 +53,12 @@ export async function runPowerLoss(options: PowerOptions): Promise<Faults> {
     unflushedAtA: 0,
     unflushedAtB: 0,
   };
-  for (let run = 0; tally.images < images; run++) {
+  const goesOn = () => tally.images < images && !(options.broken === true && faults.length > 0);
+  for (let run = 0; goesOn(); run++) {
     const source = new Source(join(options.path, `run-${run}`), dice, options.broken === true);
     try {
       await source.begin();
-      for (let pairs = 0; pairs < PAIRS_A_PROCESS && tally.images < images; pairs++) {
+      for (let pairs = 0; pairs < PAIRS_A_PROCESS && goesOn(); pairs++) {
         const { pair, acknowledged } = await source.pair();
         const pages = changedPages(pair);
         tally.pairs++;
@@ -65,7 +66,7 @@ export async function runPowerLoss(options: PowerOptions): Promise<Faults> {
         tally.changedPages += pages.length;
         tally.unflushedAtA += Number(unflushed(pair).atA);
         tally.unflushedAtB += Number(unflushed(pair).atB);
-        for (let i = 0; i < IMAGES_A_PAIR && tally.images < images; i++) {
+        for (let i = 0; i < IMAGES_A_PAIR && goesOn(); i++) {
           const share = [0, 1][i] ?? dice.pick([0.05, 0.3, 0.5, 0.7, 0.95]);
           const path = join(options.path, 'image');
           mkdirSync(path);
