@@ -28,7 +28,7 @@ beforeAll(async () => {
   });
   lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
   known = JSON.parse((await lines.next()).value as string);
-}, 120_000);
+});
 
 afterAll(async () => {
   if (child.exitCode === null && child.signalCode === null) {
@@ -63,9 +63,8 @@ async function inspectJson(...args: string[]): Promise<Record<string, unknown>> 
 }
 
 /** Processes are begun, which takes long where many are begun at once. */
-const PATIENT = { timeout: 120_000 };
 
-describe('tickwheel inspect, while a scheduler runs', PATIENT, () => {
+describe('tickwheel inspect, while a scheduler runs', () => {
   afterEach(() => {
     // Whatever looks at its store, the scheduler goes on.
     expect([child.exitCode, child.signalCode]).toEqual([null, null]);
@@ -115,7 +114,7 @@ describe('tickwheel inspect, while a scheduler runs', PATIENT, () => {
   });
 });
 
-describe('tickwheel inspect', PATIENT, () => {
+describe('tickwheel inspect', () => {
   it('says what it was given and what is allowed', async () => {
     for (const args of [['nothing'], ['show'], ['stats', 'id'], ['list', '--limit', '0']]) {
       const { code, stderr } = await inspect(...args);

@@ -67,7 +67,7 @@ async function open(directory: string): Promise<Scheduler> {
   return Scheduler.open({ store: lmdbStore({ path: directory }) });
 }
 
-describe.runIf(process.platform === 'linux')('power loss', { timeout: 180_000 }, () => {
+describe.runIf(process.platform === 'linux')('power loss', () => {
   it('before the first flush leaves a store that opens', async () => {
     const dice = new Dice(SEED);
     const looks: Buffer[] = [];

@@ -20,7 +20,7 @@ const lose = (images: number, broken: boolean) =>
   runPowerLoss({ images, seed: SEED, path, broken, say: () => {} });
 
 // Only there does the system tell whether a process has stopped.
-describe.runIf(process.platform === 'linux')('after power loss', { timeout: 180_000 }, () => {
+describe.runIf(process.platform === 'linux')('after power loss', () => {
   it('all that was acknowledged is there, whatever part of the last writes is', async () => {
     const { faults, tally } = await lose(16, false);
     expect(faults, `seed ${SEED}`).toEqual([]);

@@ -28,9 +28,7 @@ afterEach(async () => {
   rmSync(path, { recursive: true });
 });
 
-it('opens beside one that commits all the time, again and again', {
-  timeout: 120_000,
-}, async () => {
+it('opens beside one that commits all the time, again and again', async () => {
   let open = READERS;
   const ends = Array.from({ length: READERS }, async () => {
     const args = ['--import', 'tsx', CHILD, path, OPENINGS];

@@ -34,7 +34,7 @@ let copies = 0;
 beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
   await fill(join(root, 'store'));
-}, 60_000);
+});
 
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
