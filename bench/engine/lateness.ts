@@ -58,8 +58,8 @@ export async function latenessAt(
   }
 }
 
-/** A herd of one tenant due at one instant, and another tenant's hundred a second while it is worked off. */
-export async function besideHerd(herd: number, seconds: number): Promise<Lateness> {
+/** A herd of one tenant due within `spanMs`, and another tenant's hundred a second while it is worked off. */
+export async function besideHerd(herd: number, spanMs: number, seconds: number): Promise<Lateness> {
   const bed = await openBed('in-process');
   const late: number[] = [];
   bed.scheduler.on('started', (event) => {
@@ -71,7 +71,10 @@ export async function besideHerd(herd: number, seconds: number): Promise<Latenes
       const count = Math.min(10 * CHUNK, herd - done);
       await createAll(
         bed,
-        items(count, () => ({ runAt: atMs, tenant: 'herd' })),
+        items(count, (seq) => ({
+          runAt: atMs + Math.floor(((done + seq) / herd) * spanMs),
+          tenant: 'herd',
+        })),
       );
     }
     must(Date.now() < atMs, 'the herd was created before it was due');
