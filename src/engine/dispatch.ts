@@ -63,7 +63,12 @@ export class Dispatch {
 
   /** Monotonic time at which something must be looked at; Infinity when nothing runs. */
   get nextDeadlineMs(): number {
-    return Math.min(this.#deadlines.nextMs, this.#leases.nextMs, this.#aloneThread.nextMs);
+    return Math.min(this.#deadlines.nextMs, this.#leases.nextMs);
+  }
+
+  /** Monotonic time at which a claim is to ask for a thread again; Infinity when none is waited for. */
+  get nextAskMs(): number {
+    return this.#aloneThread.nextMs;
   }
 
   /** Another turn is needed: in it a thread is asked for, before others are claimed for its slots. */

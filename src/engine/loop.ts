@@ -379,20 +379,21 @@ export class Loop {
     return timing !== undefined && (timing.isDue(clock.now()) || timing.canAdmit());
   }
 
-  /** One alarm for everything that time alone can bring about. */
+  /** One alarm for everything that time alone can bring about, and that a turn would act on: else the loop would spin. */
   #sleepUntilNextExpiry(): void {
-    const { clock, timing, dispatch, ready, pruning, loader } = this.#parts;
+    const { clock, timing, dispatch, ready, pruning, loader, draining } = this.#parts;
     this.#disarm?.();
     const executes = this.#executes();
     this.#armedWallMs = Math.min(
       executes && timing !== undefined ? timing.nextWakeMs : Number.POSITIVE_INFINITY,
       executes && loader !== undefined ? loader.nextAtMs : Number.POSITIVE_INFINITY,
-      pruning.nextAtMs,
+      draining ? Number.POSITIVE_INFINITY : pruning.nextAtMs,
     );
     // Without a free slot no token helps: the end of a run wakes the loop.
     const awaitsToken = executes && dispatch?.hasRoom === true;
     this.#armedMonotonicMs = Math.min(
       dispatch?.nextDeadlineMs ?? Number.POSITIVE_INFINITY,
+      executes && dispatch !== undefined ? dispatch.nextAskMs : Number.POSITIVE_INFINITY,
       executes ? this.reconcile.wakeAtMs : Number.POSITIVE_INFINITY,
       awaitsToken ? Math.ceil(ready.nextTokenAt(clock.monotonic())) : Number.POSITIVE_INFINITY,
     );

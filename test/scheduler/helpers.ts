@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect } from 'vitest';
+import type { Disarm, WakeAt } from '../../src/clock/clock.js';
 import {
   type Event,
   type HandlerMap,
@@ -13,6 +14,7 @@ import {
   VirtualClock,
 } from '../../src/index.js';
 import type { MemoryStore } from '../../src/store/memory/memory-store.js';
+import { SpinGuard } from '../spin-guard.js';
 import { recounting } from '../store/recount.js';
 
 export type { MemoryStore };
@@ -98,9 +100,20 @@ export async function startBed<H extends HandlerMap>(
   return bed;
 }
 
+/** Fails what spins. */
+class GuardedClock extends VirtualClock {
+  readonly #guard = new SpinGuard();
+
+  override arm(at: WakeAt, fire: () => void): Disarm {
+    const spins = this.#guard.armed(at, this.now(), this.monotonic());
+    if (spins !== undefined) throw new Error(spins);
+    return super.arm(at, fire);
+  }
+}
+
 /** Handlers that do not end are given up on soon: these tests have some on purpose. */
 export function newClock(): VirtualClock {
-  return new VirtualClock(START_MS, { settleTimeout: 20 });
+  return new GuardedClock(START_MS, { settleTimeout: 20 });
 }
 
 /** Shuts down, with the clock moving for what waits on it. */

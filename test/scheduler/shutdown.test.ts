@@ -36,6 +36,21 @@ describe('shutdown', () => {
     expect((await next.scheduler.get(later.id))?.status).toBe('succeeded');
   });
 
+  it('leaves retention that comes due while it drains to the next opening, and does not spin for it', async () => {
+    const retention = { succeeded: '1s', failed: '1s' };
+    const { scheduler, clock, store } = await startBed({ nap }, { retention });
+    const short = await scheduler.schedule('nap', 1);
+    await scheduler.schedule('nap', 5000);
+    await clock.advance('500ms');
+    const done = scheduler.shutdown();
+    await clock.advance('10s');
+    expect(await done).toEqual({ finished: 1, released: 0, aborted: 0 });
+
+    const next = await startBed({ nap }, { store, clock, retention });
+    await clock.advance('1s');
+    expect(await next.scheduler.get(short.id)).toBeUndefined();
+  });
+
   it('is final and idempotent', async () => {
     const { scheduler, clock } = await startBed({ nap });
     const task = await scheduler.schedule('nap', 1);

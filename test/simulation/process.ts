@@ -5,18 +5,22 @@
 import type { Clock, ClockParticipant, Disarm, WakeAt } from '../../src/clock/clock.js';
 import { sleepOn } from '../../src/clock/system.js';
 import type { VirtualClock } from '../../src/index.js';
+import { SpinGuard } from '../spin-guard.js';
 
 export class ProcessClock implements Clock {
   readonly #world: VirtualClock;
   readonly #ends = new Set<Disarm>();
+  readonly #guard = new SpinGuard();
+  readonly #fault: (message: string) => void;
   #state: 'running' | 'stopped' | 'dead' = 'running';
   /** Alarms that came while it was stopped. */
   #held: (() => void)[] = [];
   /** A broken variant's clock is wrong by this much (ms). */
   readonly skewMs: number;
 
-  constructor(world: VirtualClock, skewMs = 0) {
+  constructor(world: VirtualClock, fault: (message: string) => void, skewMs = 0) {
     this.#world = world;
+    this.#fault = fault;
     this.skewMs = skewMs;
   }
 
@@ -30,6 +34,11 @@ export class ProcessClock implements Clock {
 
   arm(at: WakeAt, fire: () => void): Disarm {
     if (this.#state === 'dead') return () => {};
+    const spins = this.#guard.armed(at, this.now(), this.monotonic());
+    if (spins !== undefined) {
+      this.#fault(spins);
+      return () => {};
+    }
     let over = false;
     const run = () => {
       if (over || this.#state === 'dead') return;

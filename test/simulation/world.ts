@@ -183,7 +183,8 @@ export class World implements StoreObserver, ExecutorObserver {
 
   async #open(): Promise<void> {
     this.#life++;
-    this.#process = new ProcessClock(this.#clock, this.#options.broken?.skewMs ?? 0);
+    const fault = (message: string) => this.#oracle.fault(`13 ${message}`);
+    this.#process = new ProcessClock(this.#clock, fault, this.#options.broken?.skewMs);
     this.#store.clock = this.#process;
     const versions = this.#calm ? [1, 2] : this.#dice.pick([[1], [1, 2], [1, 2], [2]]);
     if (versions.length === 1) this.fault('version missing');
