@@ -29,7 +29,11 @@ it('quarantines the one that kills the process, and nobody else', async () => {
         expect(outcomes).toEqual(Array(DEATHS).fill('crashed'));
       } else {
         expect(occurrence).toMatchObject({ status: 'succeeded', crashes: 0, failures: 0 });
-        expect(outcomes).toEqual(['crashed', 'crashed', 'succeeded']);
+        // The first deaths charge nobody; on a slow machine it had not been entered yet at one of them.
+        expect(outcomes.at(-1)).toBe('succeeded');
+        const deathsBefore = outcomes.slice(0, -1);
+        expect(deathsBefore).toEqual(Array(deathsBefore.length).fill('crashed'));
+        expect(deathsBefore.length).toBeLessThanOrEqual(2);
       }
     }
     expect(items.length).toBe(5);
