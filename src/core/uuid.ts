@@ -70,3 +70,8 @@ export function formatUuid(words: Uint32Array, from = 0): string {
   writeUuid(words, from, scratch);
   return scratch.toString('latin1', 0, UUID_LENGTH);
 }
+
+/** The first 48 bits of an id, of a UUIDv7 its time in epoch ms. The text must be one. */
+export function millisOfUuid(text: string): number {
+  return (((hex4(text, 0) << 16) | hex4(text, 4)) >>> 0) * 0x1_0000 + hex4(text, 9);
+}

@@ -5,6 +5,7 @@
  *
  *   varint   whole numbers from 0 to 2⁵³, 7 bits a byte, low bits first
  *   f64      little endian
+ *   time     varint of its distance from another, 0, −1, 1, −2 … as 1, 2, 3, 4 …; 0 and an f64 where that is no whole number
  *   text     varint of the UTF-8 length, then the bytes
  */
 const ARENA_BYTES = 256 * 1024;
@@ -13,6 +14,7 @@ export const SEAL_BYTES = 4;
 const WORD_BYTES = 4;
 const TWO_7 = 128;
 const TWO_32 = 2 ** 32;
+const DISTANCE_MAX = 2 ** 51;
 
 /** What lmdb-js takes a value from: the bytes from `start` to `end` of its memory. */
 export interface Arena extends Buffer {
@@ -151,6 +153,17 @@ export class Writer {
     this.#at = at + 8;
   }
 
+  /** Whole numbers as their distance from `base`, the near ones in few bytes; any other number in nine. */
+  time(value: number, base: number): void {
+    const distance = value - base;
+    if (Math.abs(distance) < DISTANCE_MAX && base + distance === value && distance % 1 === 0) {
+      this.varint(distance < 0 ? -2 * distance : 2 * distance + 1);
+    } else {
+      this.byte(0);
+      this.number(value);
+    }
+  }
+
   text(value: string): void {
     const { length } = value;
     const arena = this.#arena;
@@ -259,6 +272,12 @@ export class Reader {
     this.#take(8);
     for (let i = 0; i < 8; i++) f64Bytes[i] = this.#from[this.at - 8 + i];
     return f64[0];
+  }
+
+  time(base: number): number {
+    const code = this.varint();
+    if (code === 0) return this.number();
+    return base + (code % 2 === 0 ? -code / 2 : (code - 1) / 2);
   }
 
   text(): string {

@@ -10,8 +10,8 @@ import type {
 import { MalformedError } from './bytes.js';
 
 /** Of the file as a whole; a store refuses one that is greater, or less than the least. */
-export const FORMAT = 2;
-export const FORMAT_MIN = 2;
+export const FORMAT = 3;
+export const FORMAT_MIN = 3;
 
 class Words<T extends string> {
   readonly #words: readonly T[];

@@ -1,6 +1,7 @@
 /** Reading and writing of tasks, their history and their attempts, through what is in memory of them. */
 import type { AttemptRecord, OccurrenceKind, OccurrenceRecord } from '../../core/model.js';
 import { parseOccurrenceId } from '../../core/model.js';
+import { readAttempt, writeAttempt } from './attempt-codec.js';
 import { Reader, type Writer } from './bytes.js';
 import type { CommitContext } from './due/commit-context.js';
 import type { Environment } from './environment.js';
@@ -9,7 +10,7 @@ import { ID_BYTES, idText, Key } from './keys.js';
 import type { Row, StoredOccurrence } from './row.js';
 import { findOccurrence } from './row.js';
 import type { RowCache } from './row-cache.js';
-import { type RowCodec, readAttempt, writeAttempt } from './row-codec.js';
+import type { RowCodec } from './row-codec.js';
 import { RowLog, type RowLogLimits, type Version } from './row-log.js';
 
 /** What names an occurrence within its task. */
