@@ -71,6 +71,11 @@ export function formatUuid(words: Uint32Array, from = 0): string {
   return scratch.toString('latin1', 0, UUID_LENGTH);
 }
 
+/** Spreads ids: of a UUIDv7 the last 32 bits, which are random (hash tables, core/flat-map.ts). */
+export function hashOfUuid(text: string): number {
+  return (hex4(text, 28) << 16) | (hex4(text, 32) & 0xffff);
+}
+
 /** The first 48 bits of an id, of a UUIDv7 its time in epoch ms. The text must be one. */
 export function millisOfUuid(text: string): number {
   return (((hex4(text, 0) << 16) | hex4(text, 4)) >>> 0) * 0x1_0000 + hex4(text, 9);

@@ -1,5 +1,6 @@
 /** Occurrences from ready to the end of their attempt, and the attempts that this process has claimed. */
 import type { AbortReason } from '../core/errors.js';
+import { FlatMap, hashOfNumber } from '../core/flat-map.js';
 import type { OccurrenceRecord, TaskRecord } from '../core/model.js';
 import type { ReadyEntry } from '../core/ready-queue.js';
 import { removeItem, withItem } from '../core/small-list.js';
@@ -87,7 +88,7 @@ export class ActiveRun implements ReadyEntry {
 
 /** The claimed ones; at most as many as the executor takes. */
 export class Runs {
-  readonly #byId = new Map<number, ActiveRun>();
+  readonly #byId = new FlatMap<number, ActiveRun>(hashOfNumber);
   #nextId = 1;
 
   get size(): number {

@@ -6,7 +6,9 @@ import { assert } from '../core/assert.js';
 import { decideOn, draftOf } from '../core/decide.js';
 import { Draft } from '../core/draft.js';
 import type { CoreEvent, Facts } from '../core/event.js';
+import { FlatMap } from '../core/flat-map.js';
 import type { OccurrenceRecord, TaskState, TaskView } from '../core/model.js';
+import { hashOfUuid } from '../core/uuid.js';
 import type { Guarded, Placed, StoreSession, Unit } from '../store/store.js';
 import type { ActiveRun } from './runs.js';
 
@@ -97,7 +99,7 @@ function guarded<T extends { readonly revision: number }>(record: T): Guarded<T>
 }
 
 export class WorkingSet {
-  readonly #tasks = new Map<string, ActiveTask>();
+  readonly #tasks = new FlatMap<string, ActiveTask>(hashOfUuid);
   /** Those whose records are not what the store has. */
   readonly #stale = new Set<ActiveTask>();
   readonly #session: StoreSession;

@@ -15,6 +15,7 @@
 import type { Clock } from '../clock/clock.js';
 import { realNowMs } from '../clock/real-time.js';
 import { type AbortReason, LeaseLostError, UnknownHandlerError } from '../core/errors.js';
+import { FlatMap, hashOfNumber } from '../core/flat-map.js';
 import type { Duration } from '../core/units.js';
 import { RunContext, type Surroundings } from './context.js';
 import type { Executor, ExecutorHost, Report, Run } from './executor.js';
@@ -59,7 +60,7 @@ export class InProcessExecutor implements Executor {
   readonly #queue: Run[] = [];
   /** Runs before this one were taken from the queue. */
   #head = 0;
-  readonly #entered = new Map<number, Entered>();
+  readonly #entered = new FlatMap<number, Entered>(hashOfNumber);
   /** Waits until nothing else is entered, or is. */
   #alone: Run | undefined;
   #isReserved = false;
@@ -365,8 +366,8 @@ export class InProcessExecutor implements Executor {
     if (this.#closed) return;
     this.#closed = true;
     this.recall();
-    for (const [runId, entered] of [...this.#entered]) {
-      this.#giveUp(runId, entered, 'displaced', 'the scheduler stopped');
+    for (const entered of [...this.#entered.values()]) {
+      this.#giveUp(entered.ctx.run.runId, entered, 'displaced', 'the scheduler stopped');
     }
     // The reports leave in a microtask that was queued before this one.
     await Promise.resolve();

@@ -5,6 +5,7 @@ import { realNowMs } from '../../clock/real-time.js';
 import { systemClock } from '../../clock/system.js';
 import { inNextTurn } from '../../clock/turn.js';
 import { LeaseLostError, toStoredError, UnknownHandlerError } from '../../core/errors.js';
+import { FlatMap, hashOfNumber } from '../../core/flat-map.js';
 import { RunContext } from '../context.js';
 import type { PayloadCodec } from '../executor.js';
 import { failureOf } from '../failure.js';
@@ -61,7 +62,7 @@ export class ThreadRuns {
   #table: HandlerTable | undefined;
   #queue: SentRun[] = [];
   #queueHead = 0;
-  readonly #entered = new Map<number, EnteredRun>();
+  readonly #entered = new FlatMap<number, EnteredRun>(hashOfNumber);
   /** Entered since the last telling, and perhaps ended meanwhile: then both travel together. */
   #justEntered: EnteredRun[] = [];
   readonly #telling = new TellingWriter();

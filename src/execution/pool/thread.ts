@@ -11,6 +11,7 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:wor
 import { realNowMs } from '../../clock/real-time.js';
 import { assert } from '../../core/assert.js';
 import type { AbortReason, StoredError } from '../../core/errors.js';
+import { FlatMap, hashOfNumber } from '../../core/flat-map.js';
 import type { Report, Run } from '../executor.js';
 import { threadWorkerId } from '../worker-id.js';
 import { type HandlerCall, type Hearing, hear } from './hearing.js';
@@ -80,7 +81,7 @@ export class PoolThread {
   readonly #freeSlots: number[] = [];
   readonly #port: MessagePort;
   readonly #ending = new AbortController();
-  readonly #runs = new Map<number, SentRecord>();
+  readonly #runs = new FlatMap<number, SentRecord>(hashOfNumber);
   /** Runs that crashed without ending the thread, and whose handlers go on in their slots. */
   readonly #zombies = new Map<number, SentRecord>();
   #batch = 0;
@@ -118,7 +119,7 @@ export class PoolThread {
     return this.#zombies.size;
   }
 
-  get runs(): ReadonlyMap<number, SentRecord> {
+  get runs(): Pick<FlatMap<number, SentRecord>, 'get' | 'values'> {
     return this.#runs;
   }
 

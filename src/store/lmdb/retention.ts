@@ -44,7 +44,7 @@ const id = new Uint8Array(ID_BYTES);
 export class Ends {
   readonly #db: Db;
   /** Of the commit at hand. */
-  readonly #noted = new Map<number, EndHint[]>();
+  #noted = new Map<number, EndHint[]>();
   readonly #key = new Key();
   #keptMs: readonly number[] = [0, 0, 0];
 
@@ -81,7 +81,8 @@ export class Ends {
   }
 
   clear(): void {
-    this.#noted.clear();
+    // Not `clear`, which would keep them alive (core/flat-map.ts)
+    this.#noted = new Map();
   }
 
   finish(commit: number, writer: Writer): void {
@@ -89,7 +90,8 @@ export class Ends {
       const of = (((bucket % CLASSES.length) + CLASSES.length) % CLASSES.length) as EndClass;
       this.#write(of, commit, hints, writer);
     }
-    this.#noted.clear();
+    // Not `clear`, which would keep them alive (core/flat-map.ts)
+    this.#noted = new Map();
   }
 
   /** Puts what is left of a chunk back, or removes it. */

@@ -2,6 +2,8 @@
  * Tasks in memory: those of commits that are not visible yet, which must not be read from the disk, and some that were
  * touched lately, which need not.
  */
+import { FlatMap, hashOfNumber } from '../../core/flat-map.js';
+import { hashOfUuid } from '../../core/uuid.js';
 import { own, type Row, type StoredOccurrence } from './row.js';
 
 /** Of each of the two generations: when the young one is full it becomes the old one, and what was old is forgotten. */
@@ -20,10 +22,10 @@ interface Changed {
 }
 
 export class RowCache {
-  #young = new Map<string, Row>();
-  #old = new Map<string, Row>();
+  #young = new FlatMap<string, Row>(hashOfUuid);
+  #old = new FlatMap<string, Row>(hashOfUuid);
   readonly #queuedHistory = new Map<string, QueuedHistory>();
-  readonly #changed = new Map<number, Changed>();
+  readonly #changed = new FlatMap<number, Changed>(hashOfNumber);
   /** All up to this commit are visible. */
   #visible = 0;
   /** Rows by their slots, for those who noted them (Placed); slots given back. */
@@ -75,7 +77,7 @@ export class RowCache {
   #turn(): void {
     const passed = this.#old;
     this.#old = this.#young;
-    this.#young = new Map();
+    this.#young = new FlatMap(hashOfUuid);
     for (const row of passed.values()) {
       if (this.#old.get(row.id) === row) continue;
       if (row.commit > this.#visible) this.#old.set(row.id, row);

@@ -15,6 +15,7 @@
  * 3. Parts are removed in the order in which they came, when all tasks of their generation are in the tree. So what is
  *    left of a generation holds the newest version of each task that it names.
  */
+import { FlatMap, hashOfNumber } from '../../core/flat-map.js';
 import { type Arena, MalformedError, Reader, SEAL_BYTES, Writer, wholeWords } from './bytes.js';
 import type { CommitContext } from './due/commit-context.js';
 import type { Db } from './environment.js';
@@ -93,7 +94,7 @@ export class RowLog {
   #added: Logged[] = [];
   #part = 0;
   #isPartOpen = false;
-  readonly #onTheirWay = new Map<number, readonly Logged[]>();
+  readonly #onTheirWay = new FlatMap<number, readonly Logged[]>(hashOfNumber);
 
   constructor(log: Db, tasks: Db, limits = LIMITS) {
     this.#limits = limits;

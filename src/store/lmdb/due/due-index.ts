@@ -48,7 +48,7 @@ export class DueIndex {
   readonly #chunks: Chunks;
   readonly #running: Running;
   /** Entries of the commit at hand, by bucket. */
-  readonly #added = new Map<Bucket, Added[]>();
+  #added = new Map<Bucket, Added[]>();
   readonly #leftovers: Leftovers;
   readonly #window: NearWindow;
 
@@ -70,7 +70,8 @@ export class DueIndex {
   /** At open, and after a failed commit: from the disk. What the engine knows of the near window stays true. */
   reload(keepsWindow: boolean): void {
     const near = keepsWindow ? [...this.#buckets.all()].filter(({ stage }) => isNear(stage)) : [];
-    this.#added.clear();
+    // Not `clear`, which would keep them alive (core/flat-map.ts)
+    this.#added = new Map();
     this.#leftovers.clear();
     this.#buckets.load();
     for (const { level, start, stage } of near) {
@@ -243,7 +244,8 @@ export class DueIndex {
         }
       }
     }
-    this.#added.clear();
+    // Not `clear`, which would keep them alive (core/flat-map.ts)
+    this.#added = new Map();
   }
 
   /** Of what is near, lanes that are kept apart; of what is far, those with many entries. */
