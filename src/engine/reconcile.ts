@@ -98,8 +98,8 @@ export class Reconcile {
   #isPlaced(entry: LiveEntry, nowMs: number): boolean {
     const { taskId, occurrenceId, state, dueAt } = entry;
     const { timing, working, loader } = this.#parts;
-    // It has not come near yet: the store keeps it until then.
-    if (loader?.isNear(entry, dueAt) === false) return true;
+    // It has not come near yet, or is about to be told: the store keeps it until then.
+    if (loader?.isTold(entry, dueAt) === false) return true;
     if (timing?.has(occurrenceId) === true) return true;
     if (state !== 'ready' && dueAt > nowMs - OVERDUE_MS) return true;
     const active = working.get(taskId);
