@@ -195,6 +195,36 @@ describe.each(KINDS)('reconciliation on %s', (kind) => {
     expect((await repairsOf(bed)).lease).toBe(repairs);
   });
 
+  it('goes past any number of attempts that are as they should be', async () => {
+    const reasons: unknown[] = [];
+    const handlers: HandlerMap = {
+      nap: (_, ctx) => ctx.sleep('1h'),
+      work: (_, ctx) => ctx.sleep('1h').catch((error) => reasons.push(error.why)),
+    };
+    const store = new Tampered();
+    const clock = newClock();
+    const { scheduler } = await startBed(handlers, {
+      store: store as never,
+      clock,
+      leaseDuration: '10m',
+      workers: { concurrency: 1200 },
+    });
+    const nap = { handler: 'nap', payload: undefined } as const;
+    await scheduler.scheduleMany(Array.from({ length: 1100 }, () => nap));
+    await clock.advance('1s');
+    const task = await scheduler.schedule('work', undefined);
+    await clock.advance('1s');
+    await store.change(task.id, (unit) => ({
+      ...unit,
+      occurrences: (unit.occurrences ?? []).map(({ record, expected }) => ({
+        record: { ...record, state: 'ready', leaseUntil: undefined },
+        expected,
+      })),
+    }));
+    await clock.advance('70s');
+    expect(reasons).toEqual(['leaseLost']);
+  });
+
   it('leaves alone what is ready and waits until another run of its task has ended', async () => {
     const ran: unknown[] = [];
     const handlers: HandlerMap = {
