@@ -1,7 +1,6 @@
 /** What callers give to the scheduler's calls besides work: what is allowed, and how it is read. */
 import { integerOf, optionsOf, refuse, textOf } from './check.js';
 import { InvalidArgumentError } from './core/errors.js';
-import type { TaskStatus } from './core/status.js';
 import type { Scope } from './engine/scopes.js';
 import type { EventType } from './present.js';
 
@@ -18,15 +17,6 @@ export interface PageOptions {
 }
 
 const PAGE = { default: 100, max: 1000 };
-export const STATUSES: readonly TaskStatus[] = [
-  'scheduled',
-  'running',
-  'retrying',
-  'paused',
-  'succeeded',
-  'failed',
-  'cancelled',
-];
 export const EVENT_TYPES: readonly (EventType | '*')[] = [
   'scheduled',
   'started',

@@ -25,6 +25,7 @@ export {
   type OnceSchedule,
   type Schedule,
 } from './core/schedule.js';
+export { TASK_STATUSES } from './core/status.js';
 export type { Duration, Instant } from './core/units.js';
 export type { LatenessStats, ShutdownResult } from './engine/engine.js';
 export type { Repairs } from './engine/reconcile.js';

@@ -11,7 +11,6 @@ import {
   pageOf,
   pageWith,
   REF,
-  STATUSES,
   signalOf,
   WAIT,
 } from './call-arguments.js';
@@ -19,7 +18,7 @@ import { oneOf, optionsOf, textOf } from './check.js';
 import { OccurrenceNotFoundError, TaskNotFoundError } from './core/errors.js';
 import { isId } from './core/id.js';
 import { type OccurrenceRecord, parseOccurrenceId, type TaskView } from './core/model.js';
-import { type TaskStatus, taskStatus } from './core/status.js';
+import { TASK_STATUSES, type TaskStatus, taskStatus } from './core/status.js';
 import { type Duration, parseDurationMs } from './core/units.js';
 import type { ResolvedOptions } from './options.js';
 import {
@@ -77,7 +76,8 @@ export class Looking {
 
   async list(options?: ListOptions): Promise<Page<Task>> {
     const given = optionsOf(options, 'list options', LIST);
-    const status = given.status === undefined ? undefined : oneOf(given.status, 'status', STATUSES);
+    const status =
+      given.status === undefined ? undefined : oneOf(given.status, 'status', TASK_STATUSES);
     const query = { ...pageOf(given, CURSOR.tasks), ...filterOf(given) };
     const page = await this.#parts.session.listTasks(query);
     const matching = page.items.filter(

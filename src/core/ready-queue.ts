@@ -518,6 +518,17 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#settle(gate);
   }
 
+  /** The tenant or the handler has a limit of concurrency or rate. */
+  isLimited(tenant: string, handler: string): boolean {
+    const { maxConcurrency, maxRatePerSecond } = this.#limitsFor(tenant);
+    const gate = this.#handlers.get(handler);
+    return (
+      maxConcurrency !== undefined ||
+      maxRatePerSecond !== undefined ||
+      (gate !== undefined && (gate.bucket !== undefined || Number.isFinite(gate.maxConcurrency)))
+    );
+  }
+
   #limitsFor(tenant: string): TenantLaneLimits {
     return this.#limitsOf.get(tenant) ?? this.#limitsOfOthers;
   }

@@ -1,14 +1,17 @@
 /** What callers see of a task, derived from its record and its live occurrences. */
 import type { OccurrenceRecord, OccurrenceState, TaskView } from './model.js';
 
-export type TaskStatus =
-  | 'scheduled'
-  | 'running'
-  | 'retrying'
-  | 'paused'
-  | 'succeeded'
-  | 'failed'
-  | 'cancelled';
+export const TASK_STATUSES = [
+  'scheduled',
+  'running',
+  'retrying',
+  'paused',
+  'succeeded',
+  'failed',
+  'cancelled',
+] as const;
+
+export type TaskStatus = (typeof TASK_STATUSES)[number];
 
 export type OccurrenceStatus =
   | Exclude<OccurrenceState, 'retry-wait' | 'cancel-requested'>

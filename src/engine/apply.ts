@@ -135,7 +135,7 @@ export class Apply {
       if (!refused.has(active)) this.#applyChange(active, batch);
     }
     for (const active of batch.reloaded) {
-      this.#placeAll(active, batch.facts.nowMs);
+      this.#placeReloaded(active, batch.facts.nowMs);
       this.#parts.working.release(active, false);
     }
     for (const active of batch.touched) this.#parts.working.release(active, false);
@@ -206,6 +206,21 @@ export class Apply {
     if (draft === undefined) return;
     for (const occurrence of draft.live) {
       this.#placeTimed(draft.task, occurrence, true, nowMs);
+    }
+  }
+
+  /**
+   * The turn that failed may have let go what was due. The store gave that once, and not again: it is timed whatever
+   * room its lane has.
+   */
+  #placeReloaded(active: ActiveTask, nowMs: number): void {
+    const { timing, loader } = this.#parts;
+    this.#placeAll(active, nowMs);
+    if (active.draft === undefined || timing === undefined || loader === undefined) return;
+    const { task, live } = active.draft;
+    for (const occurrence of live) {
+      if (occurrence.dueAt > timing.latestTakeMs || !isTimed(task, occurrence)) continue;
+      timing.place(timedOf(task, occurrence));
     }
   }
 

@@ -265,6 +265,7 @@ export class Engine implements ClockParticipant {
         log: this.#options.log,
         isParked: ({ tenant, handler, handlerVersion: version }) =>
           parts.scopes.isPaused(tenant, handler) || !runs(executor, handler, version),
+        isLimited: ({ tenant, handler }) => parts.ready.isLimited(tenant, handler),
         windowMax: this.#options.windowMax,
       });
     }

@@ -112,8 +112,8 @@ export class Leases {
     monotonicMs: number,
     due: [ActiveRun, AttemptEvent][],
   ): void {
-    // Renewed or claimed a moment ago: it can wait for the next round.
-    if (nowMs + this.#durationMs - run.leaseUntil < 1) return;
+    // Renewed or claimed a moment ago: it can wait for the next round. By monotonic time: the wall clock may have gone back.
+    if (monotonicMs + this.#durationMs - run.leaseEndsMs < 1) return;
     const { occurrenceId, fencingToken: token } = run;
     const leaseUntil = this.grant(run, nowMs, monotonicMs);
     if (!this.#isShared) return;

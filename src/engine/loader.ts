@@ -4,7 +4,8 @@
  *
  * Each lane may have as many in memory as there is room left (Choudhury and Hahne, Dynamic queue length thresholds for
  * shared-memory packet switches, 1998): one that has the memory for itself fills half of it, of n that are crowded each has
- * an n + 1st part, and one that comes new finds room.
+ * an n + 1st part, and one that comes new finds room. That holds for lanes that empty as fast as others let them. Of those
+ * that start slowly or not at all (at a limit, paused, no worker) any number may wait at once, so each has but a few.
  */
 import { StoreFullError } from '../core/errors.js';
 import type { Logger } from '../observe/log.js';
@@ -15,6 +16,12 @@ import type { Timing } from './timing.js';
 const WINDOW_MAX = 2_000_000;
 /** Of a lane that cannot start anything for now: its tenant or handler is paused, or nobody can run its version. */
 const PARKED_MAX = 64;
+/** The same, as a part of a small window. */
+const PARKED_PART = 1 / 32;
+/** Of a lane whose tenant or handler has a limit: enough to be read on in time, whatever the limit. */
+const LIMITED_PART = 1 / 256;
+/** Of the window, left to lanes that can start without a limit. */
+const FREE_PART = 1 / 2;
 /** A store without space is asked again after this long. */
 const FULL_RETRY_MS = 1000;
 
@@ -23,12 +30,17 @@ export interface LoaderOptions {
   readonly timing: Timing;
   readonly log: Logger;
   readonly isParked: (lane: Lane) => boolean;
+  /** Its tenant or handler has a limit of rate or concurrency. */
+  readonly isLimited: (lane: Lane) => boolean;
   readonly windowMax?: number | undefined;
 }
 
 export class Loader {
   readonly #options: LoaderOptions;
   readonly windowMax: number;
+  /** Of one lane that is parked, and of one with a limit, at most. */
+  readonly #parkedMax: number;
+  readonly #limitedMax: number;
   /** Lanes that got more than their share by what was committed. */
   readonly #crowded = new Set<Lane>();
   /** Wall clock time of the next step. */
@@ -39,6 +51,8 @@ export class Loader {
   constructor(options: LoaderOptions) {
     this.#options = options;
     this.windowMax = options.windowMax ?? WINDOW_MAX;
+    this.#parkedMax = Math.min(PARKED_MAX, Math.ceil(PARKED_PART * this.windowMax));
+    this.#limitedMax = Math.max(this.#parkedMax, Math.floor(LIMITED_PART * this.windowMax));
   }
 
   /** False: it is left to the store until it comes near. To be asked once the change is visible. */
@@ -46,17 +60,28 @@ export class Loader {
     return this.#options.window.isNear(lane, dueAt);
   }
 
+  /** As `isNear`, and not only on its way here. */
+  isTold(lane: Lane, dueAt: number): boolean {
+    return this.#options.window.isTold(lane, dueAt);
+  }
+
   /** As `isNear`, of one that is to be timed now: what is too much of its lane is left to the store from the next step on. */
   admits(lane: Lane, dueAt: number): boolean {
     if (!this.isNear(lane, dueAt)) return false;
-    if (this.#roomOf(lane) <= 0) this.#crowded.add(lane);
+    if (this.#roomOf(lane, 0) <= 0) this.#crowded.add(lane);
     return true;
   }
 
-  #roomOf(lane: Lane): number {
-    const { timing, isParked } = this.#options;
-    const max = isParked(lane) ? PARKED_MAX : this.windowMax - timing.size;
-    return max - timing.sizeOf(lane);
+  #roomOf(lane: Lane, given: number): number {
+    const { timing, isParked, isLimited } = this.#options;
+    const left = this.windowMax - timing.size - given;
+    const size = timing.sizeOf(lane);
+    const spare = left - FREE_PART * this.windowMax;
+    if (isParked(lane)) return Math.min(this.#parkedMax - size, spare);
+    if (!isLimited(lane)) return left - size;
+    // A few always: it may be able to start at this moment, however many others are not.
+    const few = Math.min(this.#parkedMax - size, left);
+    return Math.max(few, Math.min(this.#limitedMax - size, spare));
   }
 
   /** A step of at most some 2,000 occurrences. */
@@ -72,7 +97,7 @@ export class Loader {
     const { window, timing, log } = this.#options;
     const room = {
       total: Math.max(0, this.windowMax - timing.size),
-      of: (lane: Lane) => this.#roomOf(lane),
+      of: (lane: Lane, given: number) => this.#roomOf(lane, given),
       crowded: [...this.#crowded],
     };
     this.#crowded.clear();

@@ -26,7 +26,7 @@ export class Pruning {
   readonly #parts: PruningParts;
   readonly #shortestMs: number;
   /** A step is under way. */
-  #stepping: Promise<void> | undefined;
+  #stepping = false;
   #nextAtMs = Number.POSITIVE_INFINITY;
   #rests = 1;
 
@@ -36,7 +36,7 @@ export class Pruning {
   }
 
   get busy(): boolean {
-    return this.#stepping !== undefined;
+    return this.#stepping;
   }
 
   /** Wall clock time of the next step; Infinity while there is nothing to do, or a step is under way. */
@@ -57,7 +57,9 @@ export class Pruning {
     this.#rests = isBehind ? RESTS_WHEN_BEHIND : 1;
     if (nowMs < this.nextAtMs) return;
     this.#nextAtMs = Number.POSITIVE_INFINITY;
-    this.#stepping = this.#step(nowMs);
+    // Before it begins: it may end, or fail, before it has to wait for anything.
+    this.#stepping = true;
+    void this.#step(nowMs);
   }
 
   async #step(nowMs: number): Promise<void> {
@@ -75,7 +77,7 @@ export class Pruning {
       if (error instanceof StoreFullError) this.#nextAtMs = nowMs + RETRY_MS;
       else this.#parts.fail(error);
     }
-    this.#stepping = undefined;
+    this.#stepping = false;
     this.#parts.wake();
   }
 }

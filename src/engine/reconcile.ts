@@ -42,6 +42,8 @@ export class Reconcile {
   nextAtMs = Number.POSITIVE_INFINITY;
   /** Of the pass under way. */
   #cursor: string | undefined;
+  /** Attempts looked at by the passes before, of those there are. */
+  #runsSeen = 0;
   /** Something was committed since the pass began. */
   #isDirty = false;
 
@@ -98,8 +100,8 @@ export class Reconcile {
   #isPlaced(entry: LiveEntry, nowMs: number): boolean {
     const { taskId, occurrenceId, state, dueAt } = entry;
     const { timing, working, loader } = this.#parts;
-    // It has not come near yet: the store keeps it until then.
-    if (loader?.isNear(entry, dueAt) === false) return true;
+    // It has not come near yet, or is about to be told: the store keeps it until then.
+    if (loader?.isTold(entry, dueAt) === false) return true;
     if (timing?.has(occurrenceId) === true) return true;
     if (state !== 'ready' && dueAt > nowMs - OVERDUE_MS) return true;
     const active = working.get(taskId);
@@ -140,11 +142,13 @@ export class Reconcile {
     }
   }
 
-  /** Attempts of ours, against what the store has of their occurrences. */
+  /** Attempts of ours, against what the store has of their occurrences: in each pass the next of them. */
   async #checkRuns(): Promise<void> {
     const { dispatch, session, inbox } = this.#parts;
-    const runs = [...(dispatch?.runs.all() ?? [])].slice(0, STEP_MAX);
-    if (dispatch === undefined || runs.length === 0) return;
+    if (dispatch === undefined || dispatch.runs.size === 0) return;
+    if (this.#runsSeen >= dispatch.runs.size) this.#runsSeen = 0;
+    const runs = [...dispatch.runs.all()].slice(this.#runsSeen, this.#runsSeen + STEP_MAX);
+    this.#runsSeen += STEP_MAX;
     const views = await session.views(runs.map(({ taskId }) => taskId));
     for (const [index, run] of runs.entries()) {
       const record = views[index]?.live.find(({ id }) => id === run.occurrenceId);

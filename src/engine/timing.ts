@@ -83,6 +83,7 @@ export class Timing {
   /** Something went into the wheel that the last `take` cannot have seen. */
   #placedSinceTake = false;
   #takenUpToMs = Number.NEGATIVE_INFINITY;
+  #latestTakeMs = Number.NEGATIVE_INFINITY;
   readonly #laneRoom = new Map<number, number>();
 
   static async create(options: TimingOptions, nowMs: number): Promise<Timing> {
@@ -123,6 +124,11 @@ export class Timing {
   /** True when something may be due that `take` has not been asked for: then no alarm need be waited for. */
   isDue(nowMs: number): boolean {
     return this.moreDue || (this.#placedSinceTake && this.nextWakeMs <= nowMs);
+  }
+
+  /** What was due later was never let go by `take`. */
+  get latestTakeMs(): number {
+    return this.#latestTakeMs;
   }
 
   /** The exact due time of the earliest timer. */
@@ -211,6 +217,7 @@ export class Timing {
     const admitted: Admitted[] = [];
     this.#placedSinceTake = false;
     this.#takenUpToMs = nowMs;
+    this.#latestTakeMs = Math.max(this.#latestTakeMs, nowMs);
     this.#takeEarly(nowMs);
     this.#takeBacklog(admitted, max);
     // What has no room goes to the backlog; a crowd goes there fast, so that others behind it come up.

@@ -200,7 +200,8 @@ export type Lane = Pick<LiveEntry, 'tenant' | 'handler' | 'handlerVersion'>;
 /** How many occurrences more may come near. */
 export interface NearRoom {
   readonly total: number;
-  of(lane: Lane): number;
+  /** Of these in this lane, after so many were given in this step. */
+  of(lane: Lane, given: number): number;
   /** Of these, too many came near by what was committed: what else comes in of them, the store is to keep until there is room. */
   readonly crowded: readonly Lane[];
 }
@@ -213,6 +214,8 @@ export interface NearRoom {
 export interface DueWindow {
   /** What is near changes only within `load`, and never from near to not for what had room. */
   isNear(lane: Lane, dueAt: number): boolean;
+  /** As `isNear`, but false while a step of `load` that would give it may still be to come. */
+  isTold(lane: Lane, dueAt: number): boolean;
   /**
    * The next step of what comes near, of at most some 2,000 entries. To be called with no commit of the caller's under
    * way, and again at once while `more`, otherwise at `nextAtMs` (wall clock ms, Infinity: never) or when something was

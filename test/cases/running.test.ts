@@ -1,6 +1,6 @@
-/** Cases 26 to 33, with handlers in this process; those that need threads are in threads.test.ts. */
+/** Cases 26 to 33 on each store, with handlers in this process; those that need threads are in threads.test.ts. */
 import { describe, expect, it } from 'vitest';
-import { type Context, fixedRate, memoryStore, type Scheduler } from '../../src/index.js';
+import { type Context, fixedRate, type Scheduler } from '../../src/index.js';
 import {
   close,
   gate,
@@ -11,8 +11,11 @@ import {
   since,
   startBed,
 } from '../scheduler/helpers.js';
+import { KINDS, newStore, useStore } from '../scheduler/stores.js';
 
-describe('running', () => {
+describe.each(KINDS)('running on %s', (kind) => {
+  useStore(kind);
+
   it.each([16, 16_384])(
     '26. priority 1 is not behind thousands without one (maxReady %i)',
     async (maxReady) => {
@@ -49,7 +52,7 @@ describe('running', () => {
     };
     for (const how of ['crash', 'shutdown'] as const) {
       order.length = 0;
-      const store = memoryStore();
+      const store = newStore();
       const clock = newClock();
       const options = { store, clock, workers: { concurrency: 1 } };
       const first = await startBed({ nap }, options);
@@ -57,7 +60,7 @@ describe('running', () => {
         await first.scheduler.schedule('nap', name);
         await clock.advance(1);
       }
-      if (how === 'crash') store.crash();
+      if (how === 'crash') await store.crash();
       await close(first).catch(() => {});
       await startBed({ nap }, options);
       await clock.advance('5m');
@@ -178,7 +181,7 @@ describe('running', () => {
   });
 
   it('31. a crash does not spend the retry budget', async () => {
-    const store = memoryStore();
+    const store = newStore();
     const clock = newClock();
     let dying = true;
     const work = async (_: unknown, ctx: Context) => {
@@ -190,7 +193,7 @@ describe('running', () => {
     for (let death = 0; death < 2; death++) {
       const bed = death === 0 ? first : await startBed({ work }, { store, clock });
       await clock.advance('1s');
-      store.crash();
+      await store.crash();
       await close(bed).catch(() => {});
     }
     dying = false;
@@ -203,7 +206,7 @@ describe('running', () => {
   });
 
   it('32. shutdown: leases renewed until drained, finished work kept, what did not start released', async () => {
-    const store = memoryStore();
+    const store = newStore();
     const clock = newClock();
     const options = { store, clock, leaseDuration: '3s', workers: { concurrency: 1 } };
     const nap = (ms: number, ctx: Context) => ctx.sleep(ms).then(() => ms);

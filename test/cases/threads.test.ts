@@ -2,20 +2,20 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   InvalidArgumentError,
-  memoryStore,
   type Occurrence,
   type OpenOptions,
   Scheduler,
   VirtualClock,
 } from '../../src/index.js';
 import { rejection, START_MS, since } from '../scheduler/helpers.js';
+import { KINDS, newStore, useStore } from '../scheduler/stores.js';
 
 const handlers = new URL('./fixtures/threads.mjs', import.meta.url);
 const opened: [Scheduler, VirtualClock][] = [];
 
 async function start(options: OpenOptions = {}) {
   const clock = new VirtualClock(START_MS, { settleTimeout: 200 });
-  const store = memoryStore();
+  const store = newStore();
   const scheduler = await Scheduler.open({
     workers: { threads: 1, concurrency: 8 },
     clock,
@@ -54,7 +54,9 @@ async function endOf(scheduler: Scheduler, clock: VirtualClock, id: string): Pro
   return ended;
 }
 
-describe('handlers on threads', () => {
+describe.each(KINDS)('handlers on threads, with the store %s,', (kind) => {
+  useStore(kind);
+
   it('run, fail, sleep on the scheduler’s clock and schedule, as in this process', async () => {
     const { scheduler, clock } = await start();
     const payload = { map: new Map([[1n, new Date(7)]]), bytes: new Uint8Array([1, 2]) };
@@ -103,7 +105,7 @@ describe('handlers on threads', () => {
 
   it('may not be a module that does not load', async () => {
     const missing = new URL('./fixtures/missing.mjs', import.meta.url);
-    const store = memoryStore();
+    const store = newStore();
     const refused = await rejection(Scheduler.open({ handlers: missing, store }));
     expect(refused).toBeInstanceOf(InvalidArgumentError);
     await (await Scheduler.open({ store })).shutdown();
@@ -123,6 +125,17 @@ describe('handlers on threads', () => {
     expect(napped).toMatchObject({ status: 'succeeded', failures: 0, crashes: 0, attempt: 2 });
     const [displaced] = await scheduler.attempts(napped.id);
     expect(displaced?.outcome).toBe('released');
+  });
+
+  it('29c. that block their thread past their timeout, and end before they are ended: refused', async () => {
+    const { scheduler, clock } = await start({ timeoutGrace: '1h' });
+    const task = await scheduler.schedule('block', 300, { timeout: '2s' });
+    // Its thread hears of nothing: the clock is far past the timeout when it goes on and succeeds.
+    await clock.advance('3s');
+    const ended = await endOf(scheduler, clock, task.id);
+    expect(ended).toMatchObject({ result: 'second', attempt: 2, failures: 1, crashes: 0 });
+    const attempts = await scheduler.attempts(ended.id);
+    expect(attempts.map(({ outcome }) => outcome)).toEqual(['timedOut', 'succeeded']);
   });
 
   it('29b. that ignore their signal: the same', async () => {

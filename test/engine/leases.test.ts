@@ -23,13 +23,13 @@ function bed(isShared = true) {
     return granted;
   };
   /** A turn of the loop at this time: what came of each lease. */
-  const turn = (atMs: number): [number, string][] => {
+  const turn = (atMs: number, wallMs = atMs): [number, string][] => {
     leases.noticeAway(atMs);
     const expire = (lost: ActiveRun): AttemptEvent => {
       runs.remove(lost);
       return { kind: 'crashed' } as AttemptEvent;
     };
-    return leases.events(atMs, atMs, expire).map(([{ runId }, { kind }]) => [runId, kind]);
+    return leases.events(wallMs, atMs, expire).map(([{ runId }, { kind }]) => [runId, kind]);
   };
   return { silent, runs, leases, run, turn };
 }
@@ -61,6 +61,21 @@ describe('leases', () => {
       [1, 'renew'],
       [2, 'crashed'],
     ]);
+  });
+
+  it('are renewed also while the wall clock is behind: a worker has a whole one from when it was heard of', () => {
+    const { silent, leases, run, turn } = bed();
+    run(1);
+    leases.arm(0);
+    const BEHIND_MS = 60_000;
+    for (let atMs = THIRD_MS; atMs <= 2 * LEASE_MS; atMs += THIRD_MS) {
+      expect(turn(atMs, atMs - BEHIND_MS)).toEqual([[1, 'renew']]);
+    }
+    silent.add(1);
+    for (const atMs of [21_000, 24_000, 3 * LEASE_MS - 1]) {
+      expect(turn(atMs, atMs - BEHIND_MS)).toEqual([]);
+    }
+    expect(turn(3 * LEASE_MS, 3 * LEASE_MS - BEHIND_MS)).toEqual([[1, 'crashed']]);
   });
 
   it('are renewed, not judged, by a loop that was itself away; silence is forgiven', () => {

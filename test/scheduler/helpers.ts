@@ -1,21 +1,16 @@
 /** Schedulers on a virtual clock and a memory store, checked and shut down after each test. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, expect } from 'vitest';
+import { afterEach, expect } from 'vitest';
 import type { Disarm, WakeAt } from '../../src/clock/clock.js';
 import {
   type Event,
   type HandlerMap,
-  lmdbStore,
-  memoryStore,
   type OpenOptions,
   Scheduler,
   VirtualClock,
 } from '../../src/index.js';
 import type { MemoryStore } from '../../src/store/memory/memory-store.js';
 import { SpinGuard } from '../spin-guard.js';
-import { recounting } from '../store/recount.js';
+import { newStore, type TestStore } from './stores.js';
 
 export type { MemoryStore };
 
@@ -37,7 +32,7 @@ const random = seeded(20_260_101);
 export interface Bed<H extends object> {
   readonly scheduler: Scheduler<H>;
   readonly clock: VirtualClock;
-  readonly store: MemoryStore;
+  readonly store: TestStore;
   /** All that listeners of '*' were told. */
   readonly events: Event[];
   /** What `onError` was told. */
@@ -51,21 +46,8 @@ const opened: Opened[] = [];
 
 export type BedOptions = Omit<OpenOptions, 'clock' | 'store'> & {
   clock?: VirtualClock;
-  store?: MemoryStore;
+  store?: TestStore;
 };
-
-/** TEST_STORE=lmdb: whatever asks for no store of its own runs on files. */
-function defaultStore(): MemoryStore {
-  if (process.env.TEST_STORE !== 'lmdb') return memoryStore();
-  const path = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
-  paths.push(path);
-  return recounting(lmdbStore({ path })) as unknown as MemoryStore;
-}
-
-const paths: string[] = [];
-afterAll(() => {
-  for (const path of paths) rmSync(path, { recursive: true, force: true });
-});
 
 /** A scheduler that was opened and not started. */
 export async function openBed<H extends HandlerMap>(
@@ -73,7 +55,7 @@ export async function openBed<H extends HandlerMap>(
   options: BedOptions = {},
 ): Promise<Bed<H>> {
   const clock = options.clock ?? newClock();
-  const store = options.store ?? defaultStore();
+  const store = options.store ?? newStore();
   const errors: { error: unknown; source: string }[] = [];
   const scheduler = await Scheduler.open<H>({
     random,

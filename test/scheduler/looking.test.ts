@@ -353,7 +353,7 @@ describe('stats', () => {
     await scheduler.redrive(dead.lastOccurrenceId as string);
     await clock.advance(0);
     expect((await scheduler.stats()).latenessMs).toMatchObject({ max: 0, count: 1 });
-    expect(store.recount().deadLetters).toBe(1);
+    expect((await store.recount()).deadLetters).toBe(1);
   });
 
   it('measures how late work is that waited for a slot', async () => {

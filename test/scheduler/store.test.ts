@@ -591,7 +591,7 @@ describe('retention', () => {
       await scheduler.scheduleMany(items);
       await clock.advance('10s');
       expect((await scheduler.list()).items).toEqual([]);
-      bytes.push(store.recount().bytes);
+      bytes.push((await store.recount()).bytes);
     }
     expect(bytes[3] as number).toBeLessThan((bytes[0] as number) * 1.1);
   });

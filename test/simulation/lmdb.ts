@@ -48,6 +48,7 @@ interface Image {
 
 export class LmdbWorld implements RealStore {
   readonly store: Store;
+  readonly windowMax: number | undefined;
   readonly #dice: Dice;
   readonly #root = mkdtempSync(join(PLACE, 'tickwheel-simulation-'));
   readonly #tuning: Tuning;
@@ -60,8 +61,10 @@ export class LmdbWorld implements RealStore {
   #isArmed = false;
   #images: Image[] = [];
 
-  constructor(dice: Dice) {
+  /** @param windowMax how many occurrences the near window holds, if not as many as usual */
+  constructor(dice: Dice, windowMax?: number) {
     this.#dice = dice;
+    this.windowMax = windowMax;
     this.#tuning = dice.chance(0.7) ? SMALL : {};
     this.#flushMs = dice.pick(FLUSH_MS);
     this.#path = this.#directory();
@@ -190,6 +193,7 @@ class SlowSession implements StoreSession {
     const { due } = inner;
     this.due = {
       isNear: (lane, dueAt) => due.isNear(lane, dueAt),
+      isTold: (lane, dueAt) => due.isTold(lane, dueAt),
       load: async (nowMs, room) => {
         // What is due has room: those who wait longer than others are not to blame for a window that is full.
         const isDue = (due.earliestMs() ?? Number.POSITIVE_INFINITY) <= nowMs;

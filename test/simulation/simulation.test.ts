@@ -10,7 +10,9 @@ import { simulate } from './simulate.js';
 const SEEDS = Array.from({ length: 20 }, (_, index) => index + 1);
 const STEPS = 300;
 /** On real files, which take longer. */
-const LMDB_SEEDS = SEEDS.slice(0, 6);
+const LMDB_SEEDS = SEEDS.slice(0, 9);
+/** And with so little room in memory that most of it waits on disk. */
+const LMDB_FEW_SEEDS = SEEDS.slice(0, 4);
 /** Broken variants are looked for in these, one after the other, until one of them catches it. */
 const CATCH_SEEDS = SEEDS.slice(0, 10);
 
@@ -33,29 +35,34 @@ describe('any world', () => {
   );
 
   it('saw every legal transition and every fault', () => {
+    console.info(`memory, ${SEEDS.length} seeds\n${tally}`);
     expect(tally.missing).toEqual([]);
   });
 });
 
+const LMDB_RUNS = [
+  ...LMDB_SEEDS.map((seed) => ({ store: 'lmdb', seed })),
+  ...LMDB_FEW_SEEDS.map((seed) => ({ store: 'lmdb-few', seed })),
+];
+
 describe('any world on LMDB', () => {
-  it.each(LMDB_SEEDS)(
-    'keeps the invariants (seed %i), and is the same when it is run again',
-    async (seed) => {
-      const first = await simulate({ seed, steps: STEPS, store: 'lmdb' });
+  it.each(LMDB_RUNS)(
+    'keeps the invariants ($store, seed $seed), and is the same when it is run again',
+    async ({ store, seed }) => {
+      const first = await simulate({ seed, steps: STEPS, store });
       expect(
         first.violations,
-        `npm run simulate -- --store lmdb --seed ${seed} --steps ${STEPS} --trace`,
+        `npm run simulate -- --store ${store} --seed ${seed} --steps ${STEPS} --trace`,
       ).toEqual([]);
       lmdbTally.add(first.tally);
-      const second = await simulate({ seed, steps: STEPS, store: 'lmdb' });
+      const second = await simulate({ seed, steps: STEPS, store });
       expect(second.hash).toBe(first.hash);
     },
   );
 
-  it('saw processes die with commits under way, of which some were kept and some lost', () => {
-    for (const fault of ['kept', 'lost']) {
-      expect(lmdbTally.faults.get(`unflushed commits ${fault}`)).toBeGreaterThan(0);
-    }
+  it('saw every legal transition and every fault', () => {
+    console.info(`LMDB, ${LMDB_RUNS.length} seeds\n${lmdbTally}`);
+    expect(lmdbTally.missing).toEqual([]);
   });
 });
 
@@ -76,8 +83,8 @@ describe('a broken variant', () => {
     expect.fail(`no seed caught it; seen: ${seen.join('; ')}`);
   });
 
-  it('exists for each invariant that code can break', () => {
-    const broken = new Set(BROKEN.map(({ breaks }) => breaks));
-    expect(broken.size).toBeGreaterThanOrEqual(12);
+  it('exists for each of the 16 invariants', () => {
+    const broken = [...new Set(BROKEN.map(({ breaks }) => breaks))].sort((a, b) => a - b);
+    expect(broken).toEqual(Array.from({ length: 16 }, (_, index) => index + 1));
   });
 });

@@ -43,6 +43,8 @@ export interface StoreFaults {
 /** A real store, and how its process dies. */
 export interface RealStore {
   readonly store: Store;
+  /** Of a store with a due index: the occurrences that the near window holds. */
+  readonly windowMax?: number | undefined;
   /** A death, or a failed flush, is near: what is not durable by then is to be lost. */
   arm?(): void;
   /** The process dies: what is not durable is lost, or some of it; the lock is free. */
@@ -142,8 +144,6 @@ class WatchedSession implements StoreSession {
   /** Commits held up, in order. */
   #held: (() => void)[] = [];
   #waits = 0;
-  /** A store with a due index has told all that is near. */
-  isLoaded = true;
 
   readonly due?: DueWindow;
 
@@ -154,17 +154,18 @@ class WatchedSession implements StoreSession {
   }
 
   #windowOf(due: DueWindow): DueWindow {
-    this.isLoaded = false;
     return {
       isNear: (lane, dueAt) => due.isNear(lane, dueAt),
-      load: async (nowMs, room) => {
-        const step = await this.#read(() => due.load(nowMs, room));
-        this.isLoaded = !step.more;
-        return step;
-      },
+      isTold: (lane, dueAt) => due.isTold(lane, dueAt),
+      load: (nowMs, room) => this.#read(() => due.load(nowMs, room)),
       earliestMs: () => due.earliestMs(),
       runningTasks: () => due.runningTasks(),
     };
+  }
+
+  /** Of what is due, nothing is left to be told: the store had more than the near window has room for, or was just opened. */
+  hasTold(nowMs: number): boolean {
+    return (this.due?.earliestMs() ?? Number.POSITIVE_INFINITY) > nowMs;
   }
 
   get failed(): boolean {

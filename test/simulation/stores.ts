@@ -15,4 +15,6 @@ export const STORES: Readonly<Record<string, (dice: Dice) => RealStore>> = {
     return { store, crash: () => store.crash() };
   },
   lmdb: (dice) => new LmdbWorld(dice),
+  // So little room that most of what is near waits in the store.
+  'lmdb-few': (dice) => new LmdbWorld(dice, dice.pick([6, 40, 120])),
 };

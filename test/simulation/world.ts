@@ -136,10 +136,11 @@ export class World implements StoreObserver, ExecutorObserver {
     }
     const { paused } = this.#oracle.shadow;
     // Of the handlers, only this one has neither limits nor versions. What a full disk refused is tried again a second
-    // later, and others go first meanwhile. Of what the store has not told yet, others may be loaded first.
+    // later, and others go first meanwhile. Of what the store has not told yet, others may be loaded first: shares are
+    // of what is in memory.
     this.#oracle.fairness.isOpen = (tenant, handler) =>
       handler === 'mail' &&
-      this.#store.session?.isLoaded === true &&
+      this.#store.session?.hasTold(this.#clock.now()) === true &&
       this.#clock.monotonic() > this.#fullUntilMs + FULL_RETRY_MS &&
       !paused.has(`paused:tenant:${tenant}`) &&
       !paused.has(`paused:handler:${handler}`);
@@ -204,7 +205,11 @@ export class World implements StoreObserver, ExecutorObserver {
     });
     const executor = this.#options.broken?.executor?.(this.#executor) ?? this.#executor;
     this.#alive = true;
-    this.#scheduler = await openWith(this.#openOptions(), { executor, makeWheel });
+    this.#scheduler = await openWith(this.#openOptions(), {
+      executor,
+      makeWheel,
+      windowMax: this.#real.windowMax,
+    });
     this.#callers.connect(this.#scheduler, this.#life);
     this.#scheduler.on('*', (event) => {
       this.#trace.add(`event ${event.type} ${event.occurrenceId ?? event.taskId}`);

@@ -65,6 +65,27 @@ describe('the near window', () => {
     expect(known.get(tenYears.record.id)).toBe(tenYears.record.dueAt);
   });
 
+  it('says that something was told only when its bucket has been looked through', async () => {
+    const made = Array.from({ length: 3000 }, (_, n) => dueOf(n, START_MS + 5000 + (n % 1000)));
+    await bed.commit(made.map(({ unit }) => unit));
+    const window = bed.session.due as DueWindow;
+    const given = new Set<string>();
+    const isTold = ({ record }: { record: OccurrenceRecord }) =>
+      window.isTold(record, record.dueAt);
+    let steps = 0;
+    for (let more = true; more; steps++) {
+      const step = await window.load(START_MS + 20_000, roomFor(10_000));
+      for (const { occurrenceId } of step.entries) given.add(occurrenceId);
+      for (const each of made) {
+        if (isTold(each)) expect(given.has(each.record.id)).toBe(true);
+      }
+      more = step.more;
+    }
+    expect(steps).toBeGreaterThan(3);
+    expect(given.size).toBe(made.length);
+    expect(made.every(isTold)).toBe(true);
+  });
+
   it('moves, pauses and cancels what is far without leaving anything behind', async () => {
     const made = Array.from({ length: 300 }, (_, n) => dueOf(n, START_MS + 40 * DAY + n));
     await bed.commit([...made.map(({ unit }) => unit)]);

@@ -1,18 +1,9 @@
 /** The flags of `inspect`: what they are called, what they mean, what is allowed. */
 import type { Command } from 'commander';
 import { describe } from '../../core/units.js';
-import { InvalidArgumentError, type TaskStatus } from '../../index.js';
+import { InvalidArgumentError, TASK_STATUSES, type TaskStatus } from '../../index.js';
 
 const VIEWS = ['stats', 'list', 'show', 'dead-letters', 'verify'] as const;
-const STATUSES: readonly TaskStatus[] = [
-  'scheduled',
-  'running',
-  'retrying',
-  'paused',
-  'succeeded',
-  'failed',
-  'cancelled',
-];
 const DEFAULT_PATH = './tickwheel-data';
 const DEFAULT_LIMIT = '50';
 const LIMIT_MAX = 1000;
@@ -49,7 +40,7 @@ export function declareInspectOptions(command: Command): Command {
     .option('--json', 'print JSON')
     .option('--tenant <name>', 'list, dead-letters: of this tenant alone')
     .option('--handler <name>', 'list, dead-letters: of this handler alone')
-    .option('--status <status>', `list: ${STATUSES.join(', ')}`)
+    .option('--status <status>', `list: ${TASK_STATUSES.join(', ')}`)
     .option('--limit <n>', `list, dead-letters: so many, up to ${LIMIT_MAX}`, DEFAULT_LIMIT)
     .option('--cursor <cursor>', 'list, dead-letters: go on where the page before ended');
 }
@@ -72,7 +63,7 @@ export function parseInspectOptions(
     json: raw.json === true,
     tenant: raw.tenant,
     handler: raw.handler,
-    status: raw.status === undefined ? undefined : oneOf('--status', raw.status, STATUSES),
+    status: raw.status === undefined ? undefined : oneOf('--status', raw.status, TASK_STATUSES),
     limit: limitOf(raw.limit ?? DEFAULT_LIMIT),
     cursor: raw.cursor,
   };

@@ -145,6 +145,7 @@ export class LmdbSession implements StoreSession {
     const pipeline = this.#pipeline;
     return {
       isNear: (lane, dueAt) => due.isNear(lane, dueAt),
+      isTold: (lane, dueAt) => due.isTold(lane, dueAt),
       earliestMs: () => this.#reading(() => due.earliestMs()),
       runningTasks: () => due.runningTasks(),
       load: async (nowMs, room) => {

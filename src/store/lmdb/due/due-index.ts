@@ -88,6 +88,11 @@ export class DueIndex {
     return this.#window.isNear(lane, dueAt);
   }
 
+  /** See DueWindow. */
+  isTold(lane: Lane, dueAt: number): boolean {
+    return this.#window.isTold(lane, dueAt);
+  }
+
   /** See DueWindow; `visible`: all commits up to this one are. */
   load(nowMs: number, room: NearRoom, visible: number): LoadStep {
     return this.#window.load(nowMs, room, visible);

@@ -89,6 +89,13 @@ export class NearWindow {
     return dueAt < this.watermarkMs && dueAt < this.kept.watermarkOf(lane);
   }
 
+  /** The same, and its bucket has been looked through. */
+  isTold(lane: Lane, dueAt: number): boolean {
+    const bucket = this.#parts.buckets.next();
+    const isAfter = bucket?.stage === 'loading' && dueAt >= bucket.start;
+    return !isAfter && this.isNear(lane, dueAt);
+  }
+
   /**
    * The next step. What it gives is to be timed in the turn in which it is called, before anything else is committed.
    * @param visible all commits up to this one are visible

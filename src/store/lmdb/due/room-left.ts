@@ -41,7 +41,7 @@ export class RoomLeft {
     const name = laneName(lane);
     let left = this.#lanes.get(name);
     if (left === undefined) {
-      left = { lane, count: this.#room.of(lane) };
+      left = { lane, count: this.#room.of(lane, this.#room.total - this.#total) };
       this.#lanes.set(name, left);
     }
     this.#last = left;
