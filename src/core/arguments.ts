@@ -16,8 +16,9 @@ export function optionsOf<K extends string>(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     refuse(what, value, 'an object');
   }
-  for (const name of Object.keys(value)) {
-    if (!names.has(name as K)) {
+  // Not Object.keys: a list a call, and each task is a few calls.
+  for (const name in value) {
+    if (!names.has(name as K) && Object.hasOwn(value, name)) {
       throw new InvalidArgumentError(
         `${what} has an unknown '${name}'; allowed: ${[...names].join(', ')}`,
       );
