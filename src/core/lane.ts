@@ -84,6 +84,9 @@ export class Tenant extends Gate {
   /** Virtual time of its next turn, and a serial number of that turn, to order equal ones. */
   tag = 0;
   turn = 0;
+  /** Its entries that were set aside to run alone, and the virtual time from which the next of them may start. */
+  aside = 0;
+  aloneTag = 0;
   /** Turns that it had and nothing came of: it has them once more. */
   owed = 0;
   readonly lanes = new Map<Version, Lane>();
@@ -103,6 +106,7 @@ export class Tenant extends Gate {
     this.limitedThrough = 0;
     this.weight = 1;
     this.owed = 0;
+    this.aloneTag = 0;
   }
 }
 

@@ -98,7 +98,7 @@ export class ReadyQueue<T extends ReadyEntry> {
   #isRunnable: (handler: string, version: number | undefined) => boolean = () => true;
   /** Taken by `takeAlone`, and neither finished nor undone. */
   #alone: Head | undefined;
-  /** `alone` entries that have had their turn, in that order: `takeAlone` takes them. In no lane. */
+  /** `alone` entries that came up in their tenant's turn, in that order: `takeAlone` takes them. In no lane. */
   readonly #aside: T[] = [];
   #size = 0;
   #arrivals = 0;
@@ -227,9 +227,10 @@ export class ReadyQueue<T extends ReadyEntry> {
       if (tenant === undefined) break;
       const lane = tenant.heads.firstUsable();
       assert(lane !== undefined, 'a tenant has its turn and nothing that can start');
-      const entry = this.#pullFirst(lane) as T;
-      if (entry.alone) this.#putAside(entry);
+      // What must run alone is no start yet: the tenant has its turn still.
+      if (this.#firstOf(lane).alone) this.#putAside(lane);
       else {
+        const entry = this.#pullFirst(lane);
         this.#spendOn(tenant, lane.version.handler);
         out.push(entry);
         picked++;
@@ -241,40 +242,56 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** True when `takeAlone` finds something: then a thread should be emptied for it. */
   get wantsAlone(): boolean {
-    return this.#alone === undefined && this.#firstAside() >= 0;
+    return this.#alone === undefined && this.#nextAside() >= 0;
   }
 
   /**
-   * The next entry that must run alone: one that has had its turn and may start now. One at a time, so that of a process
-   * that dies only one can have run alone. It counts as taken, as by `take`.
+   * The next entry that must run alone and may start now: of each tenant one a round, as long as others could start instead.
+   * One at a time, so that of a process that dies only one can have run alone. It counts as taken, as by `take`.
    */
   takeAlone(monotonicMs: number): T | undefined {
     this.#monotonicMs = Math.max(this.#monotonicMs, monotonicMs);
     if (this.#alone !== undefined) return undefined;
     this.#openAtTokens();
-    const index = this.#firstAside();
+    const index = this.#nextAside();
     if (index < 0) return undefined;
     const entry = this.#pullAside(index);
+    const tenant = this.#tenantOf(entry);
     this.#alone = entry;
-    this.#spendOn(this.#tenantOf(entry), this.#handlerOf(entry.handler));
+    this.#turns.hadAlone(tenant);
+    this.#setBackTurns();
+    this.#spendOn(tenant, this.#handlerOf(entry.handler));
     return entry;
   }
 
-  #firstAside(): number {
-    return this.#aside.findIndex(
-      (entry) => this.#tenantOf(entry).open && this.#versionOfEntry(entry).usable,
-    );
+  /** Position of the one whose tenant has waited longest for this; −1: none may start. O(set aside). */
+  #nextAside(): number {
+    let next = -1;
+    let tag = Number.POSITIVE_INFINITY;
+    for (let index = 0; index < this.#aside.length; index++) {
+      const entry = this.#aside[index];
+      const tenant = this.#tenantOf(entry);
+      if (tenant.aloneTag >= tag || !tenant.open) continue;
+      if (!this.#versionOfEntry(entry).usable || !this.#turns.isAloneDue(tenant)) continue;
+      next = index;
+      tag = tenant.aloneTag;
+    }
+    return next;
   }
 
   /** It waits still, though for a thread: others of its lane pass it. */
-  #putAside(entry: T): void {
-    this.#aside.push(entry);
-    this.#count(this.#tenantOf(entry), this.#versionOfEntry(entry), 1);
+  #putAside(lane: Lane): void {
+    const { tenant, version } = lane;
+    if (tenant.aside++ === 0) this.#turns.joinAlone(tenant);
+    this.#aside.push(this.#pullHead(lane));
+    this.#count(tenant, version, 1);
   }
 
   #pullAside(index: number): T {
     const [entry] = this.#aside.splice(index, 1) as [T];
-    this.#count(this.#tenantOf(entry), this.#versionOfEntry(entry), -1);
+    const tenant = this.#tenantOf(entry);
+    tenant.aside--;
+    this.#count(tenant, this.#versionOfEntry(entry), -1);
     return entry;
   }
 
@@ -309,17 +326,29 @@ export class ReadyQueue<T extends ReadyEntry> {
     return first === undefined ? Number.POSITIVE_INFINITY : Math.max(monotonicMs, first.wakeAtMs);
   }
 
+  #firstOf(lane: Lane): T {
+    return lane.entries[0] as T;
+  }
+
   /** The entry whose turn it is. */
-  #pullFirst(lane: Lane): ReadyEntry {
-    const { tenant, version } = lane;
-    const { handler } = version;
-    const arrival = lane.headArrival;
-    this.#turns.had(tenant);
-    const entry = this.#pull(lane, 0);
+  #pullFirst(lane: Lane): T {
+    this.#turns.had(lane.tenant);
+    const entry = this.#pullHead(lane);
     if (lane.turnIndex >= 0) this.#turns.catchUp(lane);
-    entry.throttled = arrival <= tenant.limitedThrough || arrival <= handler.limitedThrough;
-    if (this.#turns.mustSetBack) this.#turns.setBack(this.#tenants.values());
+    this.#setBackTurns();
     return entry;
+  }
+
+  #pullHead(lane: Lane): T {
+    const arrival = lane.headArrival;
+    const entry = this.#pull(lane, 0) as T;
+    const { tenant, version } = lane;
+    entry.throttled = arrival <= tenant.limitedThrough || arrival <= version.handler.limitedThrough;
+    return entry;
+  }
+
+  #setBackTurns(): void {
+    if (this.#turns.mustSetBack) this.#turns.setBack(this.#tenants.values());
   }
 
   #spendOn(tenant: Tenant, handler: Handler): void {
@@ -554,7 +583,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     const { open } = tenant;
     tenant.open = false;
     if (open) this.#openTenant(tenant);
-    this.#turns.assign(tenant);
+    this.#turns.reweigh(tenant);
     tenant.open = open;
     if (open) this.#openTenant(tenant);
   }

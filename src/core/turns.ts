@@ -43,11 +43,41 @@ export class Turns {
     tenant.turn = ++this.#assigned;
   }
 
+  /** The tenant has another weight. Its lanes are not joined meanwhile: its turns may come sooner than they would have. */
+  reweigh(tenant: Tenant): void {
+    this.assign(tenant);
+    tenant.aloneTag = Math.min(tenant.aloneTag, this.#virtual + 1 / tenant.weight);
+  }
+
   /** The tenant has had its turn; one that is owed another has it at once. */
   had(tenant: Tenant): void {
     this.#virtual = Math.max(this.#virtual, tenant.tag);
     if (tenant.owed > 0) tenant.owed--;
     else this.assign(tenant);
+  }
+
+  // What must run alone starts out of turn, when a thread has been emptied for it. Each tenant has turns of its own for
+  // that, as many as it has others. Each costs it the next of those: else work of both kinds would have two shares.
+
+  /** Something of the tenant must run alone, the first of it. */
+  joinAlone(tenant: Tenant): void {
+    tenant.aloneTag = Math.max(tenant.aloneTag, this.#virtual);
+  }
+
+  /** It may start, as far as others are concerned. */
+  isAloneDue(tenant: Tenant): boolean {
+    return tenant.aloneTag <= this.#virtual || this.lanesOpen === 0;
+  }
+
+  /** It starts. */
+  hadAlone(tenant: Tenant): void {
+    this.#virtual = Math.max(this.#virtual, tenant.aloneTag);
+    tenant.aloneTag = this.#virtual + 1 / tenant.weight;
+    if (tenant.owed > 0) tenant.owed--;
+    else {
+      tenant.tag += 1 / tenant.weight;
+      tenant.turn = ++this.#assigned;
+    }
   }
 
   /** The joined lane's tenant may have had turns since the lane was ranked. O(log n). */
@@ -104,6 +134,7 @@ export class Turns {
   setBack(tenants: Iterable<Tenant>): void {
     for (const tenant of tenants) {
       tenant.tag -= this.#virtual;
+      tenant.aloneTag -= this.#virtual;
       for (const lane of tenant.heads.items) lane.tag -= this.#virtual;
     }
     for (const version of this.#versions.items) version.tag -= this.#virtual;

@@ -34,14 +34,14 @@ function pushed(queue: ReadyQueue<Entry>, tenant: string, count: number, fields 
 const tenantsOf = (entries: Entry[]): string => entries.map(({ tenant }) => tenant).join('');
 
 describe('entries that must run alone', () => {
-  it('are taken apart, one at a time, once they have had their turn; others pass them', () => {
+  it('are taken apart, one at a time, once they have come up; others pass them', () => {
     const queue = new ReadyQueue<Entry>();
     const alone = pushed(queue, 'a', 3, { alone: true });
     const [mate] = pushed(queue, 'a', 1);
     const [other] = pushed(queue, 'b', 1);
     expect(queue.wantsAlone).toBe(false);
     expect(queue.takeAlone(0)).toBeUndefined();
-    expect(queue.take(0, 9)).toEqual([other, mate]);
+    expect(queue.take(0, 9)).toEqual([mate, other]);
     expect(queue.size).toBe(3);
     expect(queue.sizeOf('a')).toBe(3);
     expect(queue.wantsAlone).toBe(true);
@@ -91,6 +91,61 @@ describe('entries that must run alone', () => {
     expect(tenantsOf(first)).toBe('b'.repeat(50));
     pushed(queue, 'a', 20);
     expect(tenantsOf(queue.take(0, 6)).replace(/[^a]/g, '')).toBe('aaa');
+  });
+
+  it('leave their tenant its share while they wait', () => {
+    const queue = new ReadyQueue<Entry>();
+    pushed(queue, 'a', 3, { alone: true });
+    pushed(queue, 'a', 9);
+    pushed(queue, 'b', 9);
+    expect(tenantsOf(queue.take(0, 6))).toBe('ababab');
+  });
+
+  it('cost their tenant its turn when they start', () => {
+    const queue = new ReadyQueue<Entry>();
+    pushed(queue, 'a', 1, { alone: true });
+    pushed(queue, 'a', 9);
+    pushed(queue, 'b', 9);
+    expect(tenantsOf(queue.take(0, 2))).toBe('ab');
+    expect(queue.takeAlone(0)?.tenant).toBe('a');
+    expect(tenantsOf(queue.take(0, 6))).toBe('bababa');
+  });
+});
+
+describe('the slot of a single thread', () => {
+  /** Who has it next, and next, when each leaves it before another starts. */
+  function turnsOf(queue: ReadyQueue<Entry>, count: number): string {
+    let seen = '';
+    while (seen.length < count) {
+      // What must run alone comes up when others are taken: then it is asked for again.
+      const next = queue.takeAlone(0) ?? queue.take(0, 1)[0] ?? (queue.takeAlone(0) as Entry);
+      seen += next.alone ? next.tenant.toUpperCase() : next.tenant;
+      queue.finished(next);
+    }
+    return seen;
+  }
+
+  it('is shared fairly with those who run alone on it', () => {
+    const queue = new ReadyQueue<Entry>();
+    pushed(queue, 'a', 20);
+    pushed(queue, 'b', 20, { alone: true });
+    expect(turnsOf(queue, 12)).toBe('aaBaBaBaBaBa');
+  });
+
+  it('goes around among tenants of which each run must have it alone, by weight', () => {
+    const queue = new ReadyQueue<Entry>();
+    queue.setTenantLimits('b', { weight: 2 });
+    pushed(queue, 'a', 9, { alone: true });
+    pushed(queue, 'b', 9, { alone: true });
+    expect(turnsOf(queue, 9)).toBe('BABBABBAB');
+  });
+
+  it('is not had twice as often by a tenant with work of both kinds', () => {
+    const queue = new ReadyQueue<Entry>();
+    pushed(queue, 'a', 9, { alone: true });
+    pushed(queue, 'a', 9);
+    pushed(queue, 'b', 20);
+    expect(turnsOf(queue, 20)).toBe('aAbbAbAbAbAbAbAbAbAb');
   });
 });
 
