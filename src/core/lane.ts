@@ -84,8 +84,9 @@ export class Tenant extends Gate {
   /** Virtual time of its next turn, and a serial number of that turn, to order equal ones. */
   tag = 0;
   turn = 0;
-  /** Its entries that were set aside to run alone, and the virtual time from which the next of them may start. */
-  aside = 0;
+  /** Those of its entries that came up and must run alone, in that order; in no lane. */
+  readonly aside: ReadyEntry[] = [];
+  /** Virtual time from which the next of them may start. */
   aloneTag = 0;
   /** Turns that it had and nothing came of: it has them once more. */
   owed = 0;

@@ -98,8 +98,8 @@ export class ReadyQueue<T extends ReadyEntry> {
   #isRunnable: (handler: string, version: number | undefined) => boolean = () => true;
   /** Taken by `takeAlone`, and neither finished nor undone. */
   #alone: Head | undefined;
-  /** `alone` entries that came up in their tenant's turn, in that order: `takeAlone` takes them. In no lane. */
-  readonly #aside: T[] = [];
+  /** Those with entries that were set aside to run alone: `takeAlone` takes them. */
+  readonly #withAside = new Set<Tenant>();
   #size = 0;
   #arrivals = 0;
   /** Arrivals before the last `take`. */
@@ -198,15 +198,13 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** Takes a waiting entry out; false when it is not here. O(log n). */
   remove(entry: T): boolean {
-    const aside = entry.alone ? this.#aside.indexOf(entry) : -1;
-    if (aside >= 0) {
-      this.#pullAside(aside);
-      this.#dropIfIdle(this.#tenantOf(entry));
-      return true;
-    }
     const version = this.#handlers.get(entry.handler)?.versions.get(entry.handlerVersion);
     const tenant = this.#tenants.get(entry.tenant);
     if (version === undefined || tenant === undefined) return false;
+    if (entry.alone && this.#pullAside(tenant, entry)) {
+      this.#dropIfIdle(tenant);
+      return true;
+    }
     const lane = tenant.lanes.get(version);
     if (lane === undefined || lane.entries[entry.laneIndex] !== entry) return false;
     this.#pull(lane, entry.laneIndex);
@@ -228,9 +226,9 @@ export class ReadyQueue<T extends ReadyEntry> {
       const lane = tenant.heads.firstUsable();
       assert(lane !== undefined, 'a tenant has its turn and nothing that can start');
       // What must run alone is no start yet: the tenant has its turn still.
-      if (this.#firstOf(lane).alone) this.#putAside(lane);
+      if (lane.entries[0].alone) this.#putAside(lane);
       else {
-        const entry = this.#pullFirst(lane);
+        const entry = this.#pullFirst(lane) as T;
         this.#spendOn(tenant, lane.version.handler);
         out.push(entry);
         picked++;
@@ -242,7 +240,7 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** True when `takeAlone` finds something: then a thread should be emptied for it. */
   get wantsAlone(): boolean {
-    return this.#alone === undefined && this.#nextAside() >= 0;
+    return this.#alone === undefined && this.#nextAside() !== undefined;
   }
 
   /**
@@ -253,27 +251,26 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#monotonicMs = Math.max(this.#monotonicMs, monotonicMs);
     if (this.#alone !== undefined) return undefined;
     this.#openAtTokens();
-    const index = this.#nextAside();
-    if (index < 0) return undefined;
-    const entry = this.#pullAside(index);
-    const tenant = this.#tenantOf(entry);
+    const entry = this.#nextAside();
+    if (entry === undefined) return undefined;
+    const tenant = this.#tenants.get(entry.tenant) as Tenant;
+    this.#pullAside(tenant, entry);
     this.#alone = entry;
     this.#turns.hadAlone(tenant);
     this.#setBackTurns();
     this.#spendOn(tenant, this.#handlerOf(entry.handler));
-    return entry;
+    return entry as T;
   }
 
-  /** Position of the one whose tenant has waited longest for this; −1: none may start. O(set aside). */
-  #nextAside(): number {
-    let next = -1;
+  /** Of the tenant that has waited longest for this. O(tenants with such, and of those what cannot start). */
+  #nextAside(): ReadyEntry | undefined {
+    let next: ReadyEntry | undefined;
     let tag = Number.POSITIVE_INFINITY;
-    for (let index = 0; index < this.#aside.length; index++) {
-      const entry = this.#aside[index];
-      const tenant = this.#tenantOf(entry);
-      if (tenant.aloneTag >= tag || !tenant.open) continue;
-      if (!this.#versionOfEntry(entry).usable || !this.#turns.isAloneDue(tenant)) continue;
-      next = index;
+    for (const tenant of this.#withAside) {
+      if (tenant.aloneTag >= tag || !tenant.open || !this.#turns.isAloneDue(tenant)) continue;
+      const first = tenant.aside.find((entry) => this.#versionOfEntry(entry).usable);
+      if (first === undefined) continue;
+      next = first;
       tag = tenant.aloneTag;
     }
     return next;
@@ -282,25 +279,24 @@ export class ReadyQueue<T extends ReadyEntry> {
   /** It waits still, though for a thread: others of its lane pass it. */
   #putAside(lane: Lane): void {
     const { tenant, version } = lane;
-    if (tenant.aside++ === 0) this.#turns.joinAlone(tenant);
-    this.#aside.push(this.#pullHead(lane));
+    if (tenant.aside.push(this.#pullHead(lane)) === 1) {
+      this.#withAside.add(tenant);
+      this.#turns.joinAlone(tenant);
+    }
     this.#count(tenant, version, 1);
   }
 
-  #pullAside(index: number): T {
-    const [entry] = this.#aside.splice(index, 1) as [T];
-    const tenant = this.#tenantOf(entry);
-    tenant.aside--;
+  /** False when it was not set aside. */
+  #pullAside(tenant: Tenant, entry: ReadyEntry): boolean {
+    const index = tenant.aside.indexOf(entry);
+    if (index < 0) return false;
+    tenant.aside.splice(index, 1);
+    if (tenant.aside.length === 0) this.#withAside.delete(tenant);
     this.#count(tenant, this.#versionOfEntry(entry), -1);
-    return entry;
+    return true;
   }
 
-  /** Of one that waits or runs: so long its tenant is kept. */
-  #tenantOf({ tenant }: Head): Tenant {
-    return this.#tenants.get(tenant) as Tenant;
-  }
-
-  #versionOfEntry({ handler, handlerVersion }: T): Version {
+  #versionOfEntry({ handler, handlerVersion }: ReadyEntry): Version {
     return this.#versionOf(handler, handlerVersion);
   }
 
@@ -326,12 +322,8 @@ export class ReadyQueue<T extends ReadyEntry> {
     return first === undefined ? Number.POSITIVE_INFINITY : Math.max(monotonicMs, first.wakeAtMs);
   }
 
-  #firstOf(lane: Lane): T {
-    return lane.entries[0] as T;
-  }
-
   /** The entry whose turn it is. */
-  #pullFirst(lane: Lane): T {
+  #pullFirst(lane: Lane): ReadyEntry {
     this.#turns.had(lane.tenant);
     const entry = this.#pullHead(lane);
     if (lane.turnIndex >= 0) this.#turns.catchUp(lane);
@@ -339,9 +331,9 @@ export class ReadyQueue<T extends ReadyEntry> {
     return entry;
   }
 
-  #pullHead(lane: Lane): T {
+  #pullHead(lane: Lane): ReadyEntry {
     const arrival = lane.headArrival;
-    const entry = this.#pull(lane, 0) as T;
+    const entry = this.#pull(lane, 0);
     const { tenant, version } = lane;
     entry.throttled = arrival <= tenant.limitedThrough || arrival <= version.handler.limitedThrough;
     return entry;

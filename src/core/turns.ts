@@ -59,7 +59,7 @@ export class Turns {
   // What must run alone starts out of turn, when a thread has been emptied for it. Each tenant has turns of its own for
   // that, as many as it has others. Each costs it the next of those: else work of both kinds would have two shares.
 
-  /** Something of the tenant must run alone, the first of it. */
+  /** Of the tenant something was set aside, and nothing else waits so. */
   joinAlone(tenant: Tenant): void {
     tenant.aloneTag = Math.max(tenant.aloneTag, this.#virtual);
   }
