@@ -14,6 +14,7 @@
  * 5. What it remembers of a tenant is gone once nothing of it waits or runs and its token bucket is
  *    full.
  */
+import { Aside } from './aside.js';
 import { assert } from './assert.js';
 import {
   type Gate,
@@ -98,8 +99,11 @@ export class ReadyQueue<T extends ReadyEntry> {
   #isRunnable: (handler: string, version: number | undefined) => boolean = () => true;
   /** Taken by `takeAlone`, and neither finished nor undone. */
   #alone: Head | undefined;
-  /** Those with entries that were set aside to run alone: `takeAlone` takes them. */
-  readonly #withAside = new Set<Tenant>();
+  /** `takeAlone` takes them. */
+  readonly #aside = new Aside(
+    this.#turns,
+    ({ handler, handlerVersion }) => this.#versionOf(handler, handlerVersion).usable,
+  );
   #size = 0;
   #arrivals = 0;
   /** Arrivals before the last `take`. */
@@ -240,7 +244,7 @@ export class ReadyQueue<T extends ReadyEntry> {
 
   /** True when `takeAlone` finds something: then a thread should be emptied for it. */
   get wantsAlone(): boolean {
-    return this.#alone === undefined && this.#nextAside() !== undefined;
+    return this.#alone === undefined && this.#aside.next() !== undefined;
   }
 
   /**
@@ -251,7 +255,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     this.#monotonicMs = Math.max(this.#monotonicMs, monotonicMs);
     if (this.#alone !== undefined) return undefined;
     this.#openAtTokens();
-    const entry = this.#nextAside();
+    const entry = this.#aside.next();
     if (entry === undefined) return undefined;
     const tenant = this.#tenants.get(entry.tenant) as Tenant;
     this.#pullAside(tenant, entry);
@@ -262,42 +266,17 @@ export class ReadyQueue<T extends ReadyEntry> {
     return entry as T;
   }
 
-  /** Of the tenant that has waited longest for this. O(tenants with such, and of those what cannot start). */
-  #nextAside(): ReadyEntry | undefined {
-    let next: ReadyEntry | undefined;
-    let tag = Number.POSITIVE_INFINITY;
-    for (const tenant of this.#withAside) {
-      if (tenant.aloneTag >= tag || !tenant.open || !this.#turns.isAloneDue(tenant)) continue;
-      const first = tenant.aside.find((entry) => this.#versionOfEntry(entry).usable);
-      if (first === undefined) continue;
-      next = first;
-      tag = tenant.aloneTag;
-    }
-    return next;
-  }
-
-  /** It waits still, though for a thread: others of its lane pass it. */
   #putAside(lane: Lane): void {
     const { tenant, version } = lane;
-    if (tenant.aside.push(this.#pullHead(lane)) === 1) {
-      this.#withAside.add(tenant);
-      this.#turns.joinAlone(tenant);
-    }
+    this.#aside.put(tenant, this.#pullHead(lane));
+    // It waits still, though for a thread.
     this.#count(tenant, version, 1);
   }
 
-  /** False when it was not set aside. */
   #pullAside(tenant: Tenant, entry: ReadyEntry): boolean {
-    const index = tenant.aside.indexOf(entry);
-    if (index < 0) return false;
-    tenant.aside.splice(index, 1);
-    if (tenant.aside.length === 0) this.#withAside.delete(tenant);
-    this.#count(tenant, this.#versionOfEntry(entry), -1);
+    if (!this.#aside.remove(tenant, entry)) return false;
+    this.#count(tenant, this.#versionOf(entry.handler, entry.handlerVersion), -1);
     return true;
-  }
-
-  #versionOfEntry({ handler, handlerVersion }: ReadyEntry): Version {
-    return this.#versionOf(handler, handlerVersion);
   }
 
   /** The attempt has ended: its slot is free again. */
