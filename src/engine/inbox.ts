@@ -23,12 +23,12 @@ export class Inbox {
   #reloads: string[] = [];
 
   get isEmpty(): boolean {
-    return (
-      this.#jobs.length === this.#head &&
-      this.#reports.length === 0 &&
-      this.#redos.length === 0 &&
-      this.#reloads.length === 0
-    );
+    return this.size === 0;
+  }
+
+  /** All that waits. */
+  get size(): number {
+    return this.jobs + this.#reports.length + this.#redos.length + this.#reloads.length;
   }
 
   /** Jobs that wait. */

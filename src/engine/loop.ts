@@ -38,6 +38,8 @@ const READY_TURNS = 2;
  * of three, a third more throughput. Of fewer, a caller hears of its task before that starts, and may still stop it.
  */
 const BURST_MIN = 32;
+/** Of so much in the inbox a turn's own costs are little. */
+const PLENTY = 256;
 /** A wall clock that goes back by more than this makes the wheel be built anew. */
 const BACK_JUMP_MS = 1000;
 
@@ -91,7 +93,7 @@ export class Loop {
     const { clock } = this.#parts;
     try {
       do {
-        await (clock.pace?.(this.#beganMs) ?? nextTurn());
+        await this.#gather();
         this.#beganMs = clock.monotonic();
         await this.#turn();
       } while (this.#hasMoreWork() && this.#parts.failure === undefined);
@@ -103,6 +105,13 @@ export class Loop {
     this.#sleepUntilNextExpiry();
     // A callback may have enqueued between the last look and here.
     if (!this.#parts.inbox.isEmpty) this.wake();
+  }
+
+  /** A busy thread lets work come together before it has a turn; what is plenty already gains nothing by it. */
+  async #gather(): Promise<void> {
+    const { clock, inbox } = this.#parts;
+    if (clock.pace === undefined || inbox.size >= PLENTY) await nextTurn();
+    else await clock.pace(this.#beganMs);
   }
 
   /** The paragraph: read the clock, take what happened and what is due, decide, commit, apply, dispatch. */

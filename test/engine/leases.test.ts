@@ -29,7 +29,11 @@ function bed(isShared = true) {
       runs.remove(lost);
       return { kind: 'crashed' } as AttemptEvent;
     };
-    return leases.events(wallMs, atMs, expire).map(([{ runId }, { kind }]) => [runId, kind]);
+    // They come in no order.
+    const came = leases.events(wallMs, atMs, expire);
+    return came
+      .map(([{ runId }, { kind }]): [number, string] => [runId, kind])
+      .sort(([a], [b]) => a - b);
   };
   return { silent, runs, leases, run, turn };
 }
