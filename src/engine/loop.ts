@@ -39,7 +39,7 @@ const READY_TURNS = 2;
  */
 const BURST_MIN = 32;
 /** Of so much in the inbox a turn's own costs are little. */
-const PLENTY = 256;
+const PLENTY = 64;
 /** A wall clock that goes back by more than this makes the wheel be built anew. */
 const BACK_JUMP_MS = 1000;
 
@@ -48,6 +48,8 @@ export class Loop {
   readonly #apply: Apply;
   readonly reconcile: Reconcile;
   #turning = false;
+  /** Ends the gathering that is under way. */
+  #gathering: (() => void) | undefined;
   #closed = false;
   #disarm: (() => void) | undefined;
   /** Monotonic time at which the last turn began. */
@@ -82,6 +84,7 @@ export class Loop {
 
   /** Something was enqueued, or a slot came free: have a turn soon. */
   wake(): void {
+    if (this.#gathering !== undefined && this.#parts.inbox.size >= PLENTY) this.#gathering();
     if (this.#turning || this.#closed || this.#parts.failure !== undefined) return;
     this.#turning = true;
     this.#disarm?.();
@@ -107,11 +110,18 @@ export class Loop {
     if (!this.#parts.inbox.isEmpty) this.wake();
   }
 
-  /** A busy thread lets work come together before it has a turn; what is plenty already gains nothing by it. */
+  /** A busy thread lets work come together before it has a turn, until it is plenty. */
   async #gather(): Promise<void> {
     const { clock, inbox } = this.#parts;
-    if (clock.pace === undefined || inbox.size >= PLENTY) await nextTurn();
-    else await clock.pace(this.#beganMs);
+    if (clock.pace === undefined || inbox.size >= PLENTY) {
+      await nextTurn();
+      return;
+    }
+    const plenty = new Promise<void>((resolve) => {
+      this.#gathering = resolve;
+    });
+    await Promise.race([clock.pace(this.#beganMs), plenty]);
+    this.#gathering = undefined;
   }
 
   /** The paragraph: read the clock, take what happened and what is due, decide, commit, apply, dispatch. */
