@@ -40,19 +40,22 @@ export interface PipelineParts {
 /** Changes beside callers' units; to be decided when all that was committed before is visible. */
 export type Operation = (context: CommitContext) => void;
 
-/** A commit that was handed over. */
-interface Unseen {
-  readonly number: number;
-  /** Once: it is visible. */
-  seen(): void;
-}
-
 interface Step {
   readonly units: readonly Unit[];
   readonly operation: Operation | undefined;
   readonly bytes: number;
   readonly visible: Deferred<readonly Refusal[]>;
   readonly durable: Deferred<void>;
+}
+
+/** A commit that was handed over. */
+interface Sent {
+  readonly number: number;
+  readonly step: Step;
+  readonly puts: number;
+  readonly refusals: readonly Refusal[];
+  /** What it was written in. */
+  readonly arenas: readonly Arena[];
 }
 
 /** Transactions between decided and visible. Above 300,000 puts lmdb-js would block this thread. */
@@ -77,7 +80,7 @@ export class Pipeline {
   /** Why they fail, asked of lmdb-js. */
   #cause: Promise<unknown> | undefined;
   /** Handed over and not yet visible, in order. */
-  readonly #unseen: Unseen[] = [];
+  readonly #unseen: Sent[] = [];
   #lastVisible: Promise<unknown> = Promise.resolve();
   #lastDurable: Promise<unknown> = Promise.resolve();
   #whenIdle: (() => void)[] = [];
@@ -202,56 +205,29 @@ export class Pipeline {
     this.#number = number;
     this.#writing += 1;
     this.#putsWriting += puts;
-    const moments = env.commit(before, number, this.#chainByte);
-    const arenas = writer.takeArenas();
+    const { visible, flushed } = env.commit(before, number, this.#chainByte);
+    const sent: Sent = { number, step, puts, refusals, arenas: writer.takeArenas() };
+    this.#unseen.push(sent);
     this.#lastVisible = step.visible.promise;
     this.#lastDurable = step.durable.promise;
     step.visible.promise.catch(() => {});
     step.durable.promise.catch(() => {});
-    const unseen: Unseen = {
-      number,
-      seen: () => {
-        over();
-        this.#written(step, number, refusals);
-      },
-    };
-    this.#unseen.push(unseen);
-    const over = (): void => {
-      const at = this.#unseen.indexOf(unseen);
-      if (at >= 0) this.#unseen.splice(at, 1);
-      this.#writing -= 1;
-      this.#putsWriting -= puts;
-      writer.giveBack(arenas);
-    };
-    const flushFailed = (error: unknown): void => {
-      this.#fail(unavailable(error));
-      this.#settle(step, this.#failure ?? unavailable(error));
-    };
-    // Until the cause is known it counts as on its way, so that nothing is decided over what it left in memory.
-    const refused = (error: unknown): void => {
-      if (this.#visible >= number) {
-        // Readers saw it already, so it was its flush that failed.
-        flushFailed(error);
-        return;
-      }
-      this.#cause ??= this.#causeOf(error);
-      void this.#cause.then((cause) => {
-        over();
-        this.#refused(step, cause);
-      });
-    };
-    moments.visible.then(
+    visible.then(
       (isWritten) => {
         if (this.#visible >= number) return;
-        if (isWritten && this.#cause === undefined) unseen.seen();
-        else refused(new Error('a commit before it failed'));
+        if (isWritten && this.#cause === undefined) this.#seen(sent);
+        else this.#notWritten(sent, new Error('a commit before it failed'));
       },
-      (error) => refused(error),
+      (error) => this.#notWritten(sent, error),
     );
-    moments.flushed.catch(() => {});
+    flushed.catch(() => {});
     // A flush that ends before its commit was told would be out of order; one of a refused commit tells nothing.
     step.visible.promise.then(
-      () => moments.flushed.then(() => this.#flushed(step), flushFailed),
+      () =>
+        flushed.then(
+          () => this.#flushed(step),
+          (error) => this.#flushFailed(step, error),
+        ),
       () => {},
     );
   }
@@ -262,15 +238,47 @@ export class Pipeline {
     const { env } = this.#parts;
     env.renew();
     const newest = env.newestCommit();
-    while (this.#unseen.length > 0 && this.#unseen[0].number <= newest) this.#unseen[0].seen();
+    while (this.#unseen.length > 0 && this.#unseen[0].number <= newest) this.#seen(this.#unseen[0]);
   }
 
-  #written(step: Step, number: number, refusals: readonly Refusal[]): void {
+  /** It is visible. */
+  #seen(sent: Sent): void {
+    const { number, step, refusals } = sent;
+    this.#over(sent);
     this.#visible = number;
     this.#parts.visible(number);
     step.visible.resolve(refusals);
     this.#advance();
     this.#tidy();
+  }
+
+  /** Its transaction has ended, well or not. */
+  #over(sent: Sent): void {
+    const at = this.#unseen.indexOf(sent);
+    if (at >= 0) this.#unseen.splice(at, 1);
+    this.#writing -= 1;
+    this.#putsWriting -= sent.puts;
+    this.#parts.writer.giveBack(sent.arenas);
+  }
+
+  #notWritten(sent: Sent, error: unknown): void {
+    const { number, step } = sent;
+    if (this.#visible >= number) {
+      // Readers saw it already, so it was its flush that failed.
+      this.#flushFailed(step, error);
+      return;
+    }
+    this.#cause ??= this.#causeOf(error);
+    // Until the cause is known it counts as on its way, so that nothing is decided over what it left in memory.
+    void this.#cause.then((cause) => {
+      this.#over(sent);
+      this.#refused(step, cause);
+    });
+  }
+
+  #flushFailed(step: Step, error: unknown): void {
+    this.#fail(unavailable(error));
+    this.#settle(step, this.#failure ?? unavailable(error));
   }
 
   /** What was left until now to be removed, when nobody else has a commit for it. */
