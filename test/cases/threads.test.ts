@@ -1,4 +1,7 @@
 /** Cases 29 and 30 with handlers on worker threads, and what else threads must not change. Needs `npm run build:ts`. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   InvalidArgumentError,
@@ -129,13 +132,17 @@ describe.each(KINDS)('handlers on threads, with the store %s,', (kind) => {
 
   it('29c. that block their thread past their timeout, and end before they are ended: refused', async () => {
     const { scheduler, clock } = await start({ timeoutGrace: '1h' });
-    const task = await scheduler.schedule('block', 300, { timeout: '2s' });
+    const directory = mkdtempSync(join(tmpdir(), 'tickwheel-test-'));
+    const path = join(directory, 'go-on');
+    const task = await scheduler.schedule('block', path, { timeout: '2s' });
     // Its thread hears of nothing: the clock is far past the timeout when it goes on and succeeds.
     await clock.advance('3s');
+    writeFileSync(path, '');
     const ended = await endOf(scheduler, clock, task.id);
     expect(ended).toMatchObject({ result: 'second', attempt: 2, failures: 1, crashes: 0 });
     const attempts = await scheduler.attempts(ended.id);
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['timedOut', 'succeeded']);
+    rmSync(directory, { recursive: true });
   });
 
   it('29b. that ignore their signal: the same', async () => {
