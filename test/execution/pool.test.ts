@@ -253,11 +253,20 @@ describe('the pool', () => {
 
   it('does not end a thread for a run that has ended meanwhile', async () => {
     const host = await open();
-    const runId = host.start('noop');
-    await host.entered(runId);
-    host.call(() => host.executor.end(runId));
-    expect((await host.ended(runId)).kind).toBe('succeeded');
-    expect(host.logged.filter(({ level }) => level === 'warn')).toEqual([]);
+    // On a busy machine its entry may be heard of before it has ended: then it is ended by right.
+    for (let round = 0; round < 20; round++) {
+      const warned = host.logged.length;
+      const runId = host.start('noop');
+      await host.entered(runId);
+      host.call(() => host.executor.end(runId));
+      const { kind } = await host.ended(runId);
+      if (kind === 'succeeded') {
+        expect(host.logged.slice(warned).filter(({ level }) => level === 'warn')).toEqual([]);
+        return;
+      }
+      await host.until(() => host.executor.capacity() > 0);
+    }
+    expect.fail('each of twenty was ended with its thread');
   });
 
   it('aborts a loop that never yields by its signal', async () => {
