@@ -11,6 +11,8 @@ export interface Bound {
 }
 
 export interface Stats extends StateCounts {
+  /** Tasks that have not ended: what `maxPending` counts, over all tenants. The counts beside it are of occurrences. */
+  readonly openTasks: number;
   /** The same by tenant. */
   readonly tenants: Readonly<Record<string, StateCounts>>;
   /** Of work that was allowed to start when it was due; since `start`. */
@@ -48,7 +50,7 @@ export function statsOf(
   options: ResolvedOptions,
 ): Stats {
   const { figures } = engine;
-  const { pending, ready, running, deadLetters } = counts;
+  const { pending, ready, running, deadLetters, openTasks } = counts;
   const tenants: Record<string, StateCounts> = {};
   for (const [tenant, of] of counts.tenants) {
     tenants[tenant] = {
@@ -63,6 +65,7 @@ export function statsOf(
     ready,
     running,
     deadLetters,
+    openTasks,
     tenants,
     latenessMs: engine.lateness(),
     bounds: {

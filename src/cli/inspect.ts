@@ -38,11 +38,10 @@ async function look(scheduler: Scheduler, options: InspectOptions): Promise<stri
   switch (view) {
     case 'stats': {
       const stats = await scheduler.stats();
-      const { pending, ready, running, deadLetters, tenants } = stats;
-      const openTasks = openTasksOf(stats);
+      const { pending, ready, running, deadLetters, openTasks, tenants } = stats;
       return json
         ? jsonOf({ pending, ready, running, deadLetters, openTasks, tenants })
-        : statsText(stats, openTasks);
+        : statsText(stats);
     }
     case 'list': {
       const page = await scheduler.list({
@@ -60,11 +59,6 @@ async function look(scheduler: Scheduler, options: InspectOptions): Promise<stri
       return json ? jsonOf(shown) : shownText(shown);
     }
   }
-}
-
-function openTasksOf(stats: Awaited<ReturnType<Scheduler['stats']>>): number {
-  const bounds = Object.values(stats.bounds.tenants);
-  return bounds.reduce((sum, tenant) => sum + (tenant.pending?.current ?? 0), 0);
 }
 
 function pageOf({ limit, tenant, handler, cursor }: InspectOptions) {

@@ -78,7 +78,10 @@ describe('tickwheel inspect, while a scheduler runs', () => {
     expect((await lines.next()).value).toBe('added');
     const after = await inspectJson('stats');
     expect(after.tenants).toMatchObject({ late: { pending: 5 } });
-    expect((await inspect()).stdout).toMatch(/late +5 +0 +0 +0/);
+    expect(after.openTasks).toBe(Number(before.openTasks) + 5);
+    const { stdout } = await inspect();
+    expect(stdout).toMatch(/late +5 +0 +0 +0/);
+    expect(stdout).toContain(`tasks that have not ended: ${after.openTasks}`);
   });
 
   it('lists tasks page by page, by tenant and status', async () => {

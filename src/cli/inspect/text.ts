@@ -3,7 +3,7 @@ import type { Attempt, Occurrence, Page, Stats, Task, Verification } from '../..
 
 type Cell = string | number | undefined;
 
-export function statsText(stats: Stats, openTasks: number): string {
+export function statsText(stats: Stats): string {
   const counts = (of: { pending: number; ready: number; running: number; deadLetters: number }) => [
     of.pending,
     of.ready,
@@ -14,7 +14,7 @@ export function statsText(stats: Stats, openTasks: number): string {
   const head = ['tenant', 'pending', 'ready', 'running', 'dead letters'];
   return [
     table([head, ...tenants, ['all', ...counts(stats)]]),
-    `\ntasks that have not ended: ${openTasks}`,
+    `\ntasks that have not ended: ${stats.openTasks}`,
   ].join('\n');
 }
 
