@@ -68,6 +68,29 @@ async function fill(count: number): Promise<void> {
   await session.close();
 }
 
+describe('a place where no store can be made', () => {
+  it.each([
+    ['is a file', () => join(path, 'file')],
+    ['lies below a file', () => join(path, 'file', 'data')],
+    ...(process.platform === 'linux'
+      ? [['lies in /proc', () => '/proc/tickwheel/data'] as const]
+      : []),
+  ])('is told when it %s', async (_, place) => {
+    writeFileSync(join(path, 'file'), '');
+    const store = lmdbStore({ path: place() });
+    const opening = store.open({ clock: new VirtualClock(START_MS), retention: RETENTION });
+    await expect(opening).rejects.toMatchObject({ code: 'TICKWHEEL_STORE_UNAVAILABLE' });
+  });
+
+  it('is a directory of its own otherwise, with those above it', async () => {
+    const place = join(path, 'a', 'b');
+    const store = lmdbStore({ path: place });
+    const session = await store.open({ clock: new VirtualClock(START_MS), retention: RETENTION });
+    await session.close();
+    expect(statSync(join(place, 'data.mdb')).size).toBeGreaterThan(0);
+  });
+});
+
 describe('the lock', () => {
   it('keeps a second process out, names the holder, and dies with it', async () => {
     const { child, lines } = start('hold');

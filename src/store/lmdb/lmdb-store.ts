@@ -4,10 +4,10 @@
  *   Session ─ Pipeline (decided → visible → durable) ─ Applier (guards, changes) ─ DueIndex, Counts, Ends, KeyIndex
  *      └───── Queries ─ Records ─ RowCache, RowCodec ─ Environment (databases, the log of puts)
  */
-import { mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { mkdirSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { nextTurn } from '../../clock/turn.js';
-import { InvalidArgumentError } from '../../core/errors.js';
+import { InvalidArgumentError, StoreUnavailableError, TickwheelError } from '../../core/errors.js';
 import type { Store, StoreCapabilities, StoreOpenOptions, StoreSession } from '../store.js';
 import { acquireLock, LOCK_FILE } from './lock.js';
 import type { Tuning } from './opening.js';
@@ -66,8 +66,18 @@ export class LmdbStore implements Store {
   }
 
   async open(options: StoreOpenOptions): Promise<StoreSession> {
-    const made = mkdirSync(this.#path, { recursive: true });
-    const release = await this.#lock();
+    let made: string | undefined;
+    let release: () => void;
+    try {
+      made = makeDirectory(this.#path);
+      release = await this.#lock();
+    } catch (error) {
+      if (error instanceof TickwheelError) throw error;
+      const why = (error as Error).message;
+      throw new StoreUnavailableError(`the store cannot be opened in '${this.#path}': ${why}`, {
+        cause: error,
+      });
+    }
     try {
       // Only those who have such a store load the library.
       const { openSession } = await import('./opening.js');
@@ -77,6 +87,28 @@ export class LmdbStore implements Store {
       throw error;
     }
   }
+}
+
+/**
+ * Makes a directory and those above it, and gives the topmost that was made. Not by `recursive`: where nothing can be
+ * made, and the system says "not found", as in /proc, Node 20 tries again for ever.
+ */
+function makeDirectory(path: string): string | undefined {
+  if (isDirectory(path)) return undefined;
+  const above = dirname(path);
+  const topmost = above === path ? undefined : makeDirectory(above);
+  try {
+    mkdirSync(path);
+    return topmost ?? path;
+  } catch (error) {
+    // Somebody else made it meanwhile: the lock will say who is first.
+    if (isDirectory(path)) return topmost;
+    throw error;
+  }
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 class ReadOnlyLmdbStore implements Store {
