@@ -2,7 +2,6 @@
  * `tickwheel load-test`: loads a scheduler on worker threads and audits every task that it
  * accepted.
  */
-import { writeFile } from 'node:fs/promises';
 import { Scheduler, systemClock } from '../index.js';
 import { SAMPLE_NAME, SAMPLE_TRACE } from './data/azure-functions-2019.js';
 import { aboutRun } from './load/about.js';
@@ -15,7 +14,6 @@ import { Monitor } from './load/monitor.js';
 import type { LoadOptions } from './load/options.js';
 import { type ProgressStream, progressLine } from './load/progress.js';
 import { replayWorkload } from './load/replay.js';
-import { reportHtml } from './load/report-html.js';
 import { curveOf, figuresOf, type LoadResult } from './load/result.js';
 import { openStore } from './load/stores.js';
 import { preloadWorkload, syntheticWorkload } from './load/synthetic.js';
@@ -213,12 +211,4 @@ async function openWorkload(options: LoadOptions): Promise<Workload> {
 function messageOf(error: unknown): string | undefined {
   if (error === undefined) return undefined;
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-}
-
-/** Writes the files that were asked for. */
-export async function writeResults(options: LoadOptions, result: LoadResult): Promise<void> {
-  if (options.jsonFile !== undefined) {
-    await writeFile(options.jsonFile, `${JSON.stringify(result.figures, null, 2)}\n`);
-  }
-  if (options.reportFile !== undefined) await writeFile(options.reportFile, reportHtml(result));
 }

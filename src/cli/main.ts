@@ -13,8 +13,9 @@ import { inspect } from './inspect.js';
 import { packageVersion } from './load/about.js';
 import { declareLoadOptions, parseLoadOptions, type RawOptions } from './load/options.js';
 import { exitCodeOf } from './load/result.js';
+import { assertWritable, writeResults } from './load/results.js';
 import { formatTable } from './load/table.js';
-import { runLoadTest, writeResults } from './load-test.js';
+import { runLoadTest } from './load-test.js';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
@@ -51,6 +52,7 @@ async function inspectStore(
 
 async function loadTest(raw: RawOptions): Promise<void> {
   const options = parseLoadOptions(raw);
+  await assertWritable(options);
   // As docs/engine-limits.md advises for a process that does nothing else.
   setFlagsFromString('--no-allocation-site-pretenuring');
   const command = ['tickwheel', ...process.argv.slice(2)].join(' ');
@@ -81,9 +83,10 @@ function report(error: unknown): number {
 }
 
 function describeFailure(error: unknown): string {
-  // What the store or the caller did needs no stack.
+  if (!(error instanceof Error)) return String(error);
+  // What the store, the caller or the system did needs no stack.
   if (error instanceof TickwheelError) return `${error.message} (${error.code})`;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return 'syscall' in error ? error.message : (error.stack ?? error.message);
 }
 
 await main();

@@ -1,8 +1,9 @@
 /**
  * The command as it is installed: the built one, in a process of its own. `npm test` builds first.
  */
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -82,6 +83,12 @@ describe('tickwheel load-test', () => {
   it.each([
     [['load-test', '--rate', 'fast'], /--rate is 'fast'; allowed: a number/],
     [['load-test', '--trace', 'none.csv'], /--trace can't be read/],
+    [['load-test', '--json', 'none/out.json'], /--json can't be written: ENOENT/],
+    [['load-test', '--report', '.'], /--report is '\.'; allowed: a file/],
+    [
+      ['load-test', '--store', 'memory', '--path', 'data'],
+      /--path is 'data'; allowed: --store lmdb/,
+    ],
     [['load-test', '--nonsense'], /unknown option '--nonsense'/],
     [['load-test', 'extra'], /too many arguments/],
     [['frobnicate'], /unknown command 'frobnicate'/],
@@ -89,6 +96,21 @@ describe('tickwheel load-test', () => {
     const run = await tickwheel(...args);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toMatch(message);
+  });
+
+  it.runIf(process.platform !== 'win32')('leaves no files behind when it is ended', async () => {
+    const temporary = await mkdtemp(join(folder, 'tmp-'));
+    const child = spawn(process.execPath, [MAIN, 'load-test', '--rate', '100', '--warmup', '0'], {
+      cwd: folder,
+      env: { ...process.env, TMPDIR: temporary },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    // The first line of progress: the run has begun.
+    await once(child.stderr, 'data');
+    expect(await readdir(temporary)).toHaveLength(1);
+    child.kill('SIGINT');
+    expect(await once(child, 'exit')).toEqual([null, 'SIGINT']);
+    expect(await readdir(temporary)).toEqual([]);
   });
 
   it('explains its flags', async () => {

@@ -123,8 +123,13 @@ export function parseLoadOptions(raw: RawOptions): LoadOptions {
   const fallbackDuration = load.kind === 'trace' && !isSample ? undefined : DEFAULT_DURATION;
   const duration = raw.duration ?? fallbackDuration;
   const durationMs = duration === undefined ? undefined : durationOf('--duration', duration);
+  const store = oneOf('--store', raw.store ?? DEFAULT_STORE, STORE_NAMES);
+  if (store === 'memory' && raw.path !== undefined) refuse('--path', raw.path, '--store lmdb');
+  for (const flag of ['path', 'trace', 'json', 'report'] as const) {
+    if (raw[flag] === '') refuse(`--${flag}`, '', 'a path');
+  }
   return {
-    store: oneOf('--store', raw.store ?? DEFAULT_STORE, STORE_NAMES),
+    store,
     path: raw.path,
     load,
     durationMs,

@@ -1,7 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { lmdbStore, memoryStore, type Store } from '../../index.js';
+import { makeOwnDirectory } from './own-directory.js';
 
 /** The stores that a load test can run on, by their name on the command line. */
 export const STORE_NAMES = ['memory', 'lmdb'] as const;
@@ -22,9 +20,8 @@ export interface MeasuredStore extends Store {
 /** @param path of `lmdb`; by default a directory of its own, removed afterwards */
 export async function openStore(name: StoreName, path: string | undefined): Promise<MeasuredStore> {
   const isOnDisk = name === 'lmdb';
-  const own =
-    isOnDisk && path === undefined ? await mkdtemp(join(tmpdir(), 'tickwheel-load-')) : undefined;
-  const store: Store = isOnDisk ? lmdbStore({ path: path ?? (own as string) }) : memoryStore();
+  const own = isOnDisk && path === undefined ? await makeOwnDirectory() : undefined;
+  const store = isOnDisk ? lmdbStore({ path: path ?? (own?.path as string) }) : memoryStore();
   let session: Awaited<ReturnType<Store['open']>> | undefined;
   return {
     capabilities: store.capabilities,
@@ -33,8 +30,6 @@ export async function openStore(name: StoreName, path: string | undefined): Prom
       return session;
     },
     bytes: async () => (session === undefined ? null : (await session.counts()).bytes),
-    dispose: async () => {
-      if (own !== undefined) await rm(own, { recursive: true, force: true });
-    },
+    dispose: async () => own?.remove(),
   };
 }
