@@ -182,7 +182,11 @@ function handlersOf(value: unknown): HandlerMap | URL | undefined {
     return value;
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    refuse('handlers', value, 'an object of functions by name, or the URL of a module');
+    refuse(
+      'handlers',
+      value,
+      "an object of functions by name, or the URL of a module: new URL('./handlers.js', import.meta.url)",
+    );
   }
   return value as HandlerMap;
 }

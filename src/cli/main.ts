@@ -65,7 +65,16 @@ async function loadTest(raw: RawOptions): Promise<void> {
   process.exitCode = exitCodeOf(result.figures);
 }
 
+/** A reader that has seen enough (`| head`) ends no run: what is left is written for nobody, files all the same. */
+function ignoreClosedPipe(stream: NodeJS.WriteStream): void {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+}
+
 async function main(): Promise<void> {
+  ignoreClosedPipe(process.stdout);
+  ignoreClosedPipe(process.stderr);
   try {
     await declareCommands().parseAsync();
   } catch (error) {

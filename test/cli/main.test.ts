@@ -113,6 +113,20 @@ describe('tickwheel load-test', () => {
     expect(await readdir(temporary)).toEqual([]);
   });
 
+  it('goes on when nobody reads any more, and writes its files', async () => {
+    const load = ['load-test', '--store', 'memory', '--rate', '50', '--duration', '200ms'];
+    const child = spawn(
+      process.execPath,
+      [MAIN, ...load, '--due-in', '0', '--warmup', '0', '--json', 'unread.json'],
+      { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    child.stdout.destroy();
+    child.stderr.destroy();
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    const figures = JSON.parse(await readFile(join(folder, 'unread.json'), 'utf8'));
+    expect(figures).toMatchObject({ accepted: 10, lost: 0 });
+  });
+
   it('explains its flags', async () => {
     const run = await tickwheel('load-test', '--help');
     expect(run).toMatchObject({ code: 0, stderr: '' });

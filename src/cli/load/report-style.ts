@@ -1,12 +1,13 @@
 /** The report's style: readable in light and dark, on paper too; nothing is fetched. */
 export const REPORT_STYLE = `
 :root {
-  color-scheme: light dark;
+  color-scheme: light;
   --page: #f6f7f9; --card: #ffffff; --ink: #1b2330; --faint: #667085; --rule: #e4e7ec;
   --c0: #2563c9; --c1: #d9730d; --c2: #17845a; --good: #17845a; --bad: #c62f2f;
 }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :root {
+    color-scheme: dark;
     --page: #12161d; --card: #1a2029; --ink: #e6eaf0; --faint: #98a2b3; --rule: #2c3440;
     --c0: #6ea8ff; --c1: #f5a45b; --c2: #55c795; --good: #55c795; --bad: #ff7b72;
   }
@@ -56,5 +57,13 @@ th, td { text-align: left; vertical-align: top; padding: 5px 0; border-top: 1px 
 tr:first-child th, tr:first-child td { border-top: 0; }
 th { font-weight: 400; color: var(--faint); padding-right: 16px; white-space: nowrap; }
 td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-@media print { body { background: none; } main { padding: 0; } }
+@media (max-width: 640px) {
+  section { overflow-x: auto; }
+  svg { min-width: 620px; }
+  .tables { grid-template-columns: 1fr; }
+}
+@media print {
+  body { background: none; font-size: 13px; } main { padding: 0; }
+  .tables { grid-template-columns: 1fr 1fr; }
+}
 `;
