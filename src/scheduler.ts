@@ -593,7 +593,8 @@ function checkHandler(
   if (executor === undefined) return;
   const versions = executor.handlers.get(handler);
   if (versions === undefined) {
-    const known = [...executor.handlers.keys()].map((name) => `'${name}'`).join(', ');
+    const names = [...executor.handlers.keys()].map((name) => `'${name}'`);
+    const known = names.length > 0 ? names.join(', ') : 'none, as handlers is empty';
     throw new UnknownHandlerError(`handler '${handler}' is unknown; allowed: ${known}`);
   }
   if (version !== undefined && !versions.includes(version)) {

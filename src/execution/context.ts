@@ -26,6 +26,17 @@ export interface Surroundings {
   makeSignal?(ctx: RunContext, controller: AbortController): AbortSignal;
 }
 
+/** For a logger without children, such as `console`: its fields with these before them. */
+function withFields(log: Logger, bindings: object): Logger {
+  const at =
+    (level: 'debug' | 'info' | 'warn' | 'error') =>
+    (fields: object | string, message?: string): void => {
+      if (typeof fields === 'string') log[level](bindings, fields);
+      else log[level]({ ...bindings, ...fields }, message);
+    };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
 /** What of a run its context tells. */
 export type RunFacts = Omit<Run, 'payload' | 'alone'>;
 
@@ -99,9 +110,9 @@ export class RunContext implements Context {
   }
   get log(): Logger {
     const { log } = this.#surroundings;
-    if (log.child === undefined) return log;
     const { taskId, occurrenceId, attempt } = this.run;
-    return log.child({ taskId, occurrenceId, attempt });
+    const ids = { taskId, occurrenceId, attempt };
+    return log.child === undefined ? withFields(log, ids) : log.child(ids);
   }
 
   /** The first reason stays. */

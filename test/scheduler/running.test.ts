@@ -157,6 +157,26 @@ describe('a handler’s context', () => {
       [{ taskId: task.id, occurrenceId: task.lastOccurrenceId, attempt: 1 }, 'here'],
     ]);
   });
+
+  it('tells a logger without children, such as console, what the line is of', async () => {
+    const lines: unknown[] = [];
+    const log = (...line: unknown[]) => lines.push(line);
+    const handlers = {
+      plain: (_: unknown, ctx: Context) => {
+        ctx.log.info('here');
+        ctx.log.warn({ rows: 3 }, 'there');
+      },
+    };
+    const logger = { debug: log, info: log, warn: log, error: log };
+    const { scheduler, clock } = await startBed(handlers, { logger });
+    const task = await scheduler.schedule('plain');
+    await clock.advance(0);
+    const ids = { taskId: task.id, occurrenceId: task.lastOccurrenceId, attempt: 1 };
+    expect(lines).toEqual([
+      [ids, 'here'],
+      [{ ...ids, rows: 3 }, 'there'],
+    ]);
+  });
 });
 
 function facts(ctx: Context) {
