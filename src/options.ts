@@ -57,7 +57,7 @@ export interface OpenOptions {
   random?: () => number;
   /** How long ended tasks and their history are kept; default 1 h for success, 30 d for all else. */
   retention?: { succeeded?: Duration; failed?: Duration };
-  /** Limits by tenant; '*' is the default of all others. */
+  /** Limits by tenant; '*' is for each that has no entry of its own, which takes nothing from '*'. */
   tenants?: Record<string, TenantLimits>;
   handlerLimits?: Record<string, HandlerLimits>;
   limits?: {
@@ -75,8 +75,9 @@ export interface OpenOptions {
   /** How long `shutdown` lets running handlers finish; default 25 s. */
   shutdownTimeout?: Duration;
   payloadCodec?: StoredBytesCodec;
+  /** Pino-like; `console` will do. Default: silent. */
   logger?: Logger;
-  /** Told what cannot be told to a caller; default: the logger, as an error. */
+  /** Told what cannot be told to a caller; default: the logger, as an error; so without either nothing is printed. */
   onError?: (error: unknown, info: { source: string }) => void;
 }
 

@@ -48,6 +48,12 @@ describe('the documentation', () => {
     expect(brokenLinks(page)).toEqual([]);
   });
 
+  it('lists every decision', () => {
+    const index = readFileSync(join(ROOT, 'docs/adr/README.md'), 'utf8');
+    const decisions = readdirSync(join(ROOT, 'docs/adr')).filter((name) => /^\d/.test(name));
+    expect(decisions.filter((name) => !index.includes(`](${name})`))).toEqual([]);
+  });
+
   it('is linked from the README, page by page', () => {
     const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
     const unlinked = readdirSync(join(ROOT, 'docs'))

@@ -31,8 +31,16 @@ describe('the package', () => {
     expect(packed).toContain('build/wheel.wasm');
   });
 
+  it('holds the pages that its README sends users to', () => {
+    for (const page of ['guide', 'api', 'semantics', 'errors']) {
+      expect(packed).toContain(`docs/${page}.md`);
+    }
+  });
+
   it('holds nothing else but what is read', () => {
-    const others = packed.filter((file) => !/^dist\/.*(\.js|\.d\.ts|\.js\.map)$/.test(file));
+    const others = packed.filter(
+      (file) => !/^(dist\/.*(\.js|\.d\.ts|\.js\.map)|docs\/[a-z-]+\.md)$/.test(file),
+    );
     expect(others.toSorted()).toEqual([
       'CHANGELOG.md',
       'LICENSE',
