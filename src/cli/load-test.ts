@@ -178,7 +178,7 @@ async function prepare(options: LoadOptions, load: Workload, surroundings: Surro
     runName: startedAtMs.toString(36),
   });
   const progress = progressLine(surroundings.progress);
-  const monitor = new Monitor({ board, audit, creator, clock, progress });
+  const monitor = new Monitor({ board, audit, clock, progress });
   const startedAt = new Date(startedAtMs);
   return {
     clock,

@@ -1,7 +1,6 @@
 /** Watches a run: samples its counts for the charts, its memory, and tells its progress. */
 import type { Audit } from './audit.js';
 import type { Board } from './board.js';
-import type { Creator } from './creator.js';
 import type { GeneratorClock } from './generator.js';
 import { MemoryPeaks } from './memory.js';
 import type { ProgressLine } from './progress.js';
@@ -97,11 +96,12 @@ export class Monitor {
   }
 
   #line(): string {
-    const { board, creator } = this.#parts;
+    const { board, audit } = this.#parts;
     const { created, finished } = this.#totals();
     return [
       this.#phase,
-      `created ${count(creator.issued)}`,
+      `created ${count(created)}`,
+      ...(audit.rejected > 0 ? [`rejected ${count(audit.rejected)}`] : []),
       `finished ${count(finished)}`,
       `pending ${count(Math.max(0, created - finished))}`,
       `p99 late ${ms(percentileMs(board.lateness, 99))}`,
@@ -112,7 +112,6 @@ export class Monitor {
 export interface MonitorParts {
   readonly board: Board;
   readonly audit: Audit;
-  readonly creator: Creator;
   readonly clock: GeneratorClock;
   readonly progress: ProgressLine;
 }
