@@ -1,9 +1,9 @@
 /** Checks of what callers pass: each throws InvalidArgumentError with the value and what is allowed. */
-import { optionsOf, refuse } from './core/arguments.js';
+import { optionsOf, refuse, signalOf } from './core/arguments.js';
 import { InvalidArgumentError } from './core/errors.js';
 import { parseDurationMs } from './core/units.js';
 
-export { optionsOf, refuse };
+export { optionsOf, refuse, signalOf };
 
 export function textOf(value: unknown, what: string, lengthMax: number): string {
   const allowed = `a string of 1 to ${lengthMax} characters`;

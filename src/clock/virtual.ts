@@ -49,8 +49,8 @@ export class VirtualClock implements Clock {
    */
   constructor(start: Instant = DEFAULT_START_MS, options: { settleTimeout?: Duration } = {}) {
     this.#wallOffsetMs = parseInstantMs(start, 'VirtualClock start');
-    const { settleTimeout } = optionsOf(options, 'VirtualClock options', OPTIONS);
-    this.#settleTimeoutMs = parseDurationMs(settleTimeout ?? 100, 'settleTimeout');
+    const { settleTimeout = 100 } = optionsOf(options, 'VirtualClock options', OPTIONS);
+    this.#settleTimeoutMs = parseDurationMs(settleTimeout, 'settleTimeout');
   }
 
   /** Epoch milliseconds, whole: monotonic time may have fractions. */

@@ -26,3 +26,10 @@ export function optionsOf<K extends string>(
   }
   return value as { readonly [key in K]?: unknown };
 }
+
+export function signalOf(value: unknown): AbortSignal | undefined {
+  if (value !== undefined && !(value instanceof AbortSignal)) {
+    refuse('signal', value, 'an AbortSignal');
+  }
+  return value;
+}
