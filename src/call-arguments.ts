@@ -68,6 +68,8 @@ export function reasonOf(options: unknown): string | undefined {
 
 /** Cursors begin with the list they are of, so that one of another list is refused. */
 export const CURSOR = { tasks: 't:', occurrences: 'o:', deadLetters: 'd:' };
+/** Behind it is what stores count or name places by: numbers, or the id of a task. */
+const PLACE = /^(?:\d+(?:\.\d+)?|[\da-f-]{36})$/;
 
 export function pageOf(
   given: { limit?: unknown; cursor?: unknown },
@@ -77,8 +79,11 @@ export function pageOf(
   const limit = integerOf(size, 'limit', 1, PAGE.max);
   if (given.cursor === undefined) return { limit };
   const cursor = textOf(given.cursor, 'cursor', 256);
-  if (!cursor.startsWith(prefix)) refuse('cursor', cursor, 'what a page of this same list held');
-  return { limit, cursor: cursor.slice(prefix.length) };
+  const place = cursor.slice(prefix.length);
+  if (!cursor.startsWith(prefix) || !PLACE.test(place)) {
+    refuse('cursor', cursor, 'what a page of this same list held');
+  }
+  return { limit, cursor: place };
 }
 
 export function filterOf(given: { tenant?: unknown; handler?: unknown }): {
