@@ -1,5 +1,5 @@
 /** Checks of what callers pass: each throws InvalidArgumentError with the value and what is allowed. */
-import { optionsOf, refuse, signalOf } from './core/arguments.js';
+import { isWellFormed, optionsOf, refuse, signalOf } from './core/arguments.js';
 import { InvalidArgumentError } from './core/errors.js';
 import { parseDurationMs } from './core/units.js';
 
@@ -10,6 +10,10 @@ export function textOf(value: unknown, what: string, lengthMax: number): string 
   if (typeof value !== 'string' || value.length === 0) refuse(what, value, allowed);
   if (value.length > lengthMax) {
     throw new InvalidArgumentError(`${what} has ${value.length} characters; allowed: ${allowed}`);
+  }
+  // A store of UTF-8 would bring half a pair back as U+FFFD: another name.
+  if (!isWellFormed(value)) {
+    throw new InvalidArgumentError(`${what} has half of a surrogate pair; allowed: ${allowed}`);
   }
   return value;
 }

@@ -33,3 +33,8 @@ export function signalOf(value: unknown): AbortSignal | undefined {
   }
   return value;
 }
+
+/** No half of a surrogate pair. In Node.js since 20, in TypeScript's library since ES2024. */
+export function isWellFormed(value: string): boolean {
+  return (value as unknown as { isWellFormed(): boolean }).isWellFormed();
+}

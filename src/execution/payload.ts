@@ -10,6 +10,7 @@
  * first. V8's format is read by all later releases of Node.js, not by earlier ones.
  */
 import { Packr } from 'msgpackr';
+import { isWellFormed } from '../core/arguments.js';
 import { PayloadTooLargeError, StoreCorruptError, toStoredError } from '../core/errors.js';
 import type { PayloadCodec } from './executor.js';
 import { decodeStructured, encodeStructured, STRUCTURED } from './payload-structured.js';
@@ -132,11 +133,6 @@ function isSimpleString(value: string, budget: Budget): boolean {
   budget.left -= value.length;
   // A leading byte order mark is swallowed by the decoder, a lone surrogate becomes U+FFFD.
   return budget.left >= 0 && isWellFormed(value) && value.charCodeAt(0) !== 0xfeff;
-}
-
-/** In Node.js since 20, in TypeScript's library since ES2024. */
-export function isWellFormed(value: string): boolean {
-  return (value as unknown as { isWellFormed(): boolean }).isWellFormed();
 }
 
 function isSimpleObject(value: object, budget: Budget, depth: number): boolean {

@@ -83,6 +83,8 @@ describe('open refuses', () => {
     const calls: [() => unknown, RegExp][] = [
       [() => new VirtualClock('yesterday'), /start is 'yesterday'/],
       [() => new VirtualClock(Number.NaN), /start is NaN/],
+      [() => new VirtualClock(-1), /start is -1.*1970/],
+      [() => new VirtualClock('1969-12-31T23:59:59Z'), /start is '1969/],
       [() => new VirtualClock(0, { settleTimeout: -1 }), /settleTimeout is -1/],
       [() => new VirtualClock(0, { settleTimeout: null as never }), /settleTimeout is null/],
       [() => memoryStore({ commitDelay: -1 }), /commitDelay is -1/],
@@ -133,6 +135,8 @@ describe('schedule refuses', () => {
     ['an empty tenant', { tenant: '' }, /tenant is ''/],
     ['a tenant too long', { tenant: 'x'.repeat(257) }, /tenant has 257/],
     ['a tenant that is no text', { tenant: 7 }, /tenant is 7/],
+    ['half a surrogate pair in a tenant', { tenant: 'a\ud800' }, /tenant has half of a surrogate/],
+    ['half of one in a key', { idempotencyKey: '\udc00k' }, /idempotencyKey has half of a surro/],
     ['priority 10', { priority: 10 }, /priority is 10/],
     ['priority -1', { priority: -1 }, /priority is -1/],
     ['priority 1.5', { priority: 1.5 }, /priority is 1.5/],
@@ -183,7 +187,7 @@ describe('schedule refuses', () => {
     expect(events.length).toBe(1);
   });
 
-  it.each([[''], [7], [undefined], [null], ['x'.repeat(300)]])(
+  it.each([[''], [7], [undefined], [null], ['x'.repeat(300)], ['\ud800']])(
     'the handler name %s',
     async (name) => {
       const { scheduler } = await openBed(handlers);
