@@ -1,5 +1,5 @@
 /** What callers give to the scheduler's calls besides work: what is allowed, and how it is read. */
-import { integerOf, optionsOf, refuse, textOf } from './check.js';
+import { integerOf, optionsOf, refuse, signalOf, textOf } from './check.js';
 import { InvalidArgumentError } from './core/errors.js';
 import type { Scope } from './engine/scopes.js';
 import type { EventType } from './present.js';
@@ -35,6 +35,7 @@ export const EVENT_TYPES: readonly (EventType | '*')[] = [
   '*',
 ];
 
+export { signalOf };
 export const ID_MAX = 128;
 export const SHUTDOWN = new Set(['drain', 'timeout'] as const);
 export const WAIT = new Set(['timeout', 'signal'] as const);
@@ -60,13 +61,6 @@ export function scopeOf(target: unknown): Scope | undefined {
     : { tenant: textOf(tenant, 'tenant', 256) };
 }
 
-export function signalOf(value: unknown): AbortSignal | undefined {
-  if (value !== undefined && !(value instanceof AbortSignal)) {
-    refuse('signal', value, 'an AbortSignal');
-  }
-  return value;
-}
-
 export function reasonOf(options: unknown): string | undefined {
   const { reason } = optionsOf(options, 'options', REASON);
   return reason === undefined ? undefined : textOf(reason, 'reason', 1024);
@@ -74,16 +68,22 @@ export function reasonOf(options: unknown): string | undefined {
 
 /** Cursors begin with the list they are of, so that one of another list is refused. */
 export const CURSOR = { tasks: 't:', occurrences: 'o:', deadLetters: 'd:' };
+/** Behind it is what stores count or name places by: numbers, or the id of a task. */
+const PLACE = /^(?:\d+(?:\.\d+)?|[\da-f-]{36})$/;
 
 export function pageOf(
   given: { limit?: unknown; cursor?: unknown },
   prefix: string,
 ): { limit: number; cursor?: string } {
-  const limit = integerOf(given.limit ?? PAGE.default, 'limit', 1, PAGE.max);
+  const { limit: size = PAGE.default } = given;
+  const limit = integerOf(size, 'limit', 1, PAGE.max);
   if (given.cursor === undefined) return { limit };
   const cursor = textOf(given.cursor, 'cursor', 256);
-  if (!cursor.startsWith(prefix)) refuse('cursor', cursor, 'what a page of this same list held');
-  return { limit, cursor: cursor.slice(prefix.length) };
+  const place = cursor.slice(prefix.length);
+  if (!cursor.startsWith(prefix) || !PLACE.test(place)) {
+    refuse('cursor', cursor, 'what a page of this same list held');
+  }
+  return { limit, cursor: place };
 }
 
 export function filterOf(given: { tenant?: unknown; handler?: unknown }): {

@@ -1,15 +1,19 @@
 /** Checks of what callers pass: each throws InvalidArgumentError with the value and what is allowed. */
-import { optionsOf, refuse } from './core/arguments.js';
+import { isWellFormed, optionsOf, refuse, signalOf } from './core/arguments.js';
 import { InvalidArgumentError } from './core/errors.js';
 import { parseDurationMs } from './core/units.js';
 
-export { optionsOf, refuse };
+export { optionsOf, refuse, signalOf };
 
 export function textOf(value: unknown, what: string, lengthMax: number): string {
   const allowed = `a string of 1 to ${lengthMax} characters`;
   if (typeof value !== 'string' || value.length === 0) refuse(what, value, allowed);
   if (value.length > lengthMax) {
     throw new InvalidArgumentError(`${what} has ${value.length} characters; allowed: ${allowed}`);
+  }
+  // A store of UTF-8 would bring half a pair back as U+FFFD: another name.
+  if (!isWellFormed(value)) {
+    throw new InvalidArgumentError(`${what} has half of a surrogate pair; allowed: ${allowed}`);
   }
   return value;
 }

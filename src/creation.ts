@@ -1,6 +1,13 @@
 /** Creating tasks: checks, admission, idempotency keys. Item by item; nothing is half-written. */
 import { optionsOf, refuse, textOf } from './check.js';
-import { IdempotencyConflictError, InvalidScheduleError, TickwheelError } from './core/errors.js';
+import { AssertionError } from './core/assert.js';
+import {
+  IdempotencyConflictError,
+  InvalidArgumentError,
+  InvalidScheduleError,
+  TickwheelError,
+  toStoredError,
+} from './core/errors.js';
 import type { CallEvent, NewTask } from './core/event.js';
 import type { TaskView } from './core/model.js';
 import { anchorOf, firstNominal } from './core/schedule.js';
@@ -82,7 +89,12 @@ export class Creation {
     const results: Result[] = [];
     const underWay: Promise<Result[]>[] = [];
     for (let from = 0; from < items.length || underWay.length > 0; from += CHUNK) {
-      if (from < items.length) underWay.push(this.#createChunk(items.slice(from, from + CHUNK)));
+      if (from < items.length) {
+        const chunk = this.#createChunk(items.slice(from, from + CHUNK));
+        // When one has failed nobody waits for those behind it.
+        chunk.catch(() => {});
+        underWay.push(chunk);
+      }
       const isFull = underWay.length >= CHUNKS_UNDER_WAY || from >= items.length;
       if (isFull) for (const result of (await underWay.shift()) ?? []) results.push(result);
       else await this.#options.engine.rest();
@@ -188,7 +200,7 @@ export class Creation {
       };
       return new CreateJob(task, request, encoded, values);
     } catch (error) {
-      return asTickwheelError(error);
+      return refusalOf(error);
     }
   }
 
@@ -263,6 +275,17 @@ function patchFrom(task: NewTask, held: TaskView['task']) {
     ...(sameSchedule ? {} : { schedule: task.schedule }),
     ...(task.handlerVersion === undefined ? {} : { handlerVersion: task.handlerVersion }),
   };
+}
+
+/** Also of what an item's own getters and proxies throw: the others of its list are not lost for it. */
+function refusalOf(error: unknown): TickwheelError {
+  if (error instanceof AssertionError) throw error;
+  if (error instanceof TickwheelError) return error;
+  const { message } = toStoredError(error);
+  return new InvalidArgumentError(
+    `an item cannot be read: ${message}; allowed: { handler, payload, options? }`,
+    { cause: error },
+  );
 }
 
 function asTickwheelError(error: unknown): TickwheelError {

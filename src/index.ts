@@ -3,7 +3,9 @@
  * @packageDocumentation
  */
 import { systemClock } from './clock/system.js';
+import { optionsOf } from './core/arguments.js';
 import { type NextTimesOptions, nextTimes as nextTimesAt, type Schedule } from './core/schedule.js';
+import { directoryOf } from './store/lmdb/lmdb-store.js';
 import type { Verification } from './store/lmdb/verify/verify.js';
 
 export type { Clock, ClockParticipant, Disarm, WakeAt } from './clock/clock.js';
@@ -86,10 +88,14 @@ export function nextTimes(schedule: Schedule, options: NextTimesOptions = {}): D
 /**
  * Recounts every counter of an LMDB store and compares every index with the records, both ways; it changes nothing, and
  * a scheduler may have the store open meanwhile. Reads all of it.
- * @throws StoreCorruptError, StoreVersionError, StoreUnavailableError when there is no store
+ * @throws InvalidArgumentError, StoreCorruptError, StoreVersionError; StoreUnavailableError when there is no store
  */
-export async function verifyStore({ path }: { readonly path: string }): Promise<Verification> {
+export async function verifyStore(options: { readonly path: string }): Promise<Verification> {
+  const given = optionsOf(options, 'verifyStore options', VERIFY);
+  const path = directoryOf(given.path, 'verifyStore path');
   const { verifyStore: verify } = await import('./store/lmdb/verify/verify.js');
   const clock = systemClock();
   return verify({ path, nowMs: () => clock.now() });
 }
+
+const VERIFY = new Set(['path'] as const);

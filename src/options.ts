@@ -132,41 +132,41 @@ const CONCURRENCY = { aThread: 16, inProcess: 64 };
 /** @throws InvalidArgumentError naming the option and what is allowed */
 export function resolveOptions(given: unknown): ResolvedOptions {
   const options = optionsOf(given, 'options', NAMES);
-  const workers = optionsOf(options.workers, 'workers', WORKERS);
-  const retention = optionsOf(options.retention, 'retention', RETENTION);
+  const { random = Math.random } = options;
+  const { leaseDuration = '10s', timeoutGrace = '5s', shutdownTimeout = '25s' } = options;
+  const { succeeded = '1h', failed = '30d' } = optionsOf(options.retention, 'retention', RETENTION);
   const limits = optionsOf(options.limits, 'limits', LIMITS);
+  const { maxPayloadBytes = 256 * KIB, maxReady = 16_384 } = limits;
+  const { maxUnflushedBytes = 64 * KIB * KIB } = limits;
   const handlers = handlersOf(options.handlers);
   const perThread = handlers instanceof URL ? CONCURRENCY.aThread : CONCURRENCY.inProcess;
+  const workers = optionsOf(options.workers, 'workers', WORKERS);
+  const { threads = availableParallelism(), concurrency = perThread } = workers;
   const logger = loggerOf(options.logger);
   return {
     handlers,
     store: storeOf(options.store),
-    threads: integerOf(workers.threads ?? availableParallelism(), 'workers.threads', 1, 1024),
-    concurrency: integerOf(workers.concurrency ?? perThread, 'workers.concurrency', 1, 65_536),
+    threads: integerOf(threads, 'workers.threads', 1, 1024),
+    concurrency: integerOf(concurrency, 'workers.concurrency', 1, 65_536),
     clock: clockOf(options.clock),
-    random: functionOf(options.random ?? Math.random, 'random'),
+    random: functionOf(random, 'random'),
     retention: {
-      succeededMs: parseDurationMs(retention.succeeded ?? '1h', 'retention.succeeded'),
-      failedMs: parseDurationMs(retention.failed ?? '30d', 'retention.failed'),
+      succeededMs: parseDurationMs(succeeded, 'retention.succeeded'),
+      failedMs: parseDurationMs(failed, 'retention.failed'),
     },
     tenants: mapOf(options.tenants, 'tenants', tenantLimitsOf),
     handlerLimits: mapOf(options.handlerLimits, 'handlerLimits', handlerLimitsOf),
-    maxPayloadBytes: integerOf(
-      limits.maxPayloadBytes ?? 256 * KIB,
-      'limits.maxPayloadBytes',
-      1,
-      64 * KIB * KIB,
-    ),
-    maxReady: integerOf(limits.maxReady ?? 16_384, 'limits.maxReady', 1, 1_000_000),
+    maxPayloadBytes: integerOf(maxPayloadBytes, 'limits.maxPayloadBytes', 1, 64 * KIB * KIB),
+    maxReady: integerOf(maxReady, 'limits.maxReady', 1, 1_000_000),
     maxUnflushedBytes: integerOf(
-      limits.maxUnflushedBytes ?? 64 * KIB * KIB,
+      maxUnflushedBytes,
       'limits.maxUnflushedBytes',
       1,
       Number.MAX_SAFE_INTEGER,
     ),
-    leaseDurationMs: positiveDurationMs(options.leaseDuration ?? '10s', 'leaseDuration'),
-    timeoutGraceMs: parseDurationMs(options.timeoutGrace ?? '5s', 'timeoutGrace'),
-    shutdownTimeoutMs: parseDurationMs(options.shutdownTimeout ?? '25s', 'shutdownTimeout'),
+    leaseDurationMs: positiveDurationMs(leaseDuration, 'leaseDuration'),
+    timeoutGraceMs: parseDurationMs(timeoutGrace, 'timeoutGrace'),
+    shutdownTimeoutMs: parseDurationMs(shutdownTimeout, 'shutdownTimeout'),
     payloadCodec: codecOf(options.payloadCodec),
     logger,
     onError:

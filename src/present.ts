@@ -316,7 +316,8 @@ export function presentEvent(event: TaskEvent, open: Open): Event {
     if (DATES.has(name)) presented[name] = dateOf(value as number);
     else presented[name] = ENCODED.has(name) ? reveal(open, value as Uint8Array) : value;
   }
-  return guarded(presented, OUTCOME) as unknown as Event;
+  // Of one event all listeners are told the same object.
+  return Object.freeze(guarded(presented, OUTCOME)) as unknown as Event;
 }
 
 const PAYLOAD = ['payload'] as const;

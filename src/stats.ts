@@ -51,15 +51,13 @@ export function statsOf(
 ): Stats {
   const { figures } = engine;
   const { pending, ready, running, deadLetters, openTasks } = counts;
-  const tenants: Record<string, StateCounts> = {};
-  for (const [tenant, of] of counts.tenants) {
-    tenants[tenant] = {
-      pending: of.pending,
-      ready: of.ready,
-      running: of.running,
-      deadLetters: of.deadLetters,
-    };
-  }
+  // By entries: a tenant may be called `__proto__`.
+  const tenants = Object.fromEntries<StateCounts>(
+    Array.from(counts.tenants, ([tenant, of]) => [
+      tenant,
+      { pending: of.pending, ready: of.ready, running: of.running, deadLetters: of.deadLetters },
+    ]),
+  );
   return {
     pending,
     ready,

@@ -2,6 +2,7 @@
 import {
   InvalidArgumentError,
   PayloadNotSerializableError,
+  StoreCorruptError,
   type StoredError,
   toStoredError,
 } from './core/errors.js';
@@ -71,11 +72,23 @@ export class Values {
     return bytesOf(sealed, `payloadCodec '${caller.id}' encode`);
   }
 
-  /** Stored bytes as the payload codec made them. */
+  /** Stored bytes as the payload codec made them. @throws StoreCorruptError */
   open = (bytes: Uint8Array | undefined): Uint8Array | undefined =>
-    bytes === undefined || this.#caller === undefined
-      ? bytes
-      : bytesOf(this.#caller.decode(bytes), `payloadCodec '${this.#caller.id}' decode`);
+    bytes === undefined || this.#caller === undefined ? bytes : this.#opened(this.#caller, bytes);
+
+  #opened(caller: StoredBytesCodec, bytes: Uint8Array): Uint8Array {
+    let opened: unknown;
+    try {
+      opened = caller.decode(bytes);
+    } catch (error) {
+      const { message } = toStoredError(error);
+      throw new StoreCorruptError(
+        `payloadCodec '${caller.id}' could not decode stored bytes: ${message}`,
+        { cause: error },
+      );
+    }
+    return bytesOf(opened, `payloadCodec '${caller.id}' decode`);
+  }
 }
 
 /** Stands for an error that could not be stored; kept as no bytes at all when even this cannot. */

@@ -82,6 +82,19 @@ describe('every error class', () => {
     expect('cause' in new Class(message, { ...EXTRA[name] })).toBe(false);
   });
 
+  it.each(classes)('%s can be made of a cause alone, or of nothing', (name, Class) => {
+    const message = name === 'RetryAfterError' ? 1500 : 'what was wrong';
+    const made = [
+      new Class(message, { cause: CAUSE }),
+      new (Class as new (message: unknown) => errors.TickwheelError)(message),
+    ];
+    for (const error of made) {
+      if ('retryAfterMs' in error) expect(error.retryAfterMs).toBe(1000);
+      if ('why' in error) expect(error.why).toBe('cancelled');
+    }
+    expect(made.map(({ cause }) => cause)).toEqual([CAUSE, undefined]);
+  });
+
   it('has a code of its own', () => {
     const codes = classes.map(([name, Class]) => make(name, Class).code);
     expect(new Set(codes).size).toBe(classes.length);

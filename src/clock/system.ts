@@ -1,3 +1,4 @@
+import { signalOf } from '../core/arguments.js';
 import { AbortedError } from '../core/errors.js';
 import { parseDurationMs } from '../core/units.js';
 import type { Clock, Disarm, WakeAt } from './clock.js';
@@ -44,10 +45,11 @@ function sleep(duration: number | string, options?: { signal?: AbortSignal }): P
 export function sleepOn(
   clock: Pick<Clock, 'arm' | 'monotonic'>,
   duration: number | string,
-  signal: AbortSignal | undefined,
+  given: AbortSignal | undefined,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const ms = parseDurationMs(duration, 'sleep duration');
+    const signal = signalOf(given);
     if (signal?.aborted) {
       reject(reasonOf(signal));
       return;

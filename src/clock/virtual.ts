@@ -1,4 +1,4 @@
-import { optionsOf } from '../core/arguments.js';
+import { optionsOf, refuse } from '../core/arguments.js';
 import { InvalidArgumentError } from '../core/errors.js';
 import {
   type Duration,
@@ -44,13 +44,13 @@ export class VirtualClock implements Clock {
   #moving = false;
 
   /**
-   * @param start the wall clock's first time; default 2026-01-01T00:00Z
+   * @param start the wall clock's first time, 1970 or later; default 2026-01-01T00:00Z
    * @throws InvalidArgumentError
    */
   constructor(start: Instant = DEFAULT_START_MS, options: { settleTimeout?: Duration } = {}) {
-    this.#wallOffsetMs = parseInstantMs(start, 'VirtualClock start');
-    const { settleTimeout } = optionsOf(options, 'VirtualClock options', OPTIONS);
-    this.#settleTimeoutMs = parseDurationMs(settleTimeout ?? 100, 'settleTimeout');
+    this.#wallOffsetMs = sinceEpoch(parseInstantMs(start, 'VirtualClock start'), start);
+    const { settleTimeout = 100 } = optionsOf(options, 'VirtualClock options', OPTIONS);
+    this.#settleTimeoutMs = parseDurationMs(settleTimeout, 'settleTimeout');
   }
 
   /** Epoch milliseconds, whole: monotonic time may have fractions. */
@@ -209,6 +209,12 @@ export class VirtualClock implements Clock {
     for (const participant of this.#participants) count += participant.unsettledHandlers();
     return count;
   }
+}
+
+/** Wheels and ids count from 1970 on. */
+function sinceEpoch(ms: number, given: unknown): number {
+  if (ms < 0) refuse('VirtualClock start', given, '1970-01-01T00:00Z or later');
+  return ms;
 }
 
 function parseSignedMs(duration: unknown): number {

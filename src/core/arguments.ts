@@ -26,3 +26,15 @@ export function optionsOf<K extends string>(
   }
   return value as { readonly [key in K]?: unknown };
 }
+
+export function signalOf(value: unknown): AbortSignal | undefined {
+  if (value !== undefined && !(value instanceof AbortSignal)) {
+    refuse('signal', value, 'an AbortSignal');
+  }
+  return value;
+}
+
+/** No half of a surrogate pair. In Node.js since 20, in TypeScript's library since ES2024. */
+export function isWellFormed(value: string): boolean {
+  return (value as unknown as { isWellFormed(): boolean }).isWellFormed();
+}

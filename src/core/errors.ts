@@ -68,25 +68,28 @@ export class PayloadNotSerializableError extends TickwheelError {
   readonly code = 'TICKWHEEL_PAYLOAD_NOT_SERIALIZABLE';
 }
 
+/** Where none is given. */
+const RETRY_AFTER_MS = 1000;
+
 /** Too many bytes await their flush; nothing was written. Try again after `retryAfterMs`. */
 export class OverloadedError extends TickwheelError {
   readonly code = 'TICKWHEEL_OVERLOADED';
-  /** Milliseconds after which a new try is likely to pass. */
+  /** Milliseconds after which a new try is likely to pass; default 1000. */
   readonly retryAfterMs: number;
-  constructor(message: string, options: ErrorOptionsWithCause & { retryAfterMs: number }) {
+  constructor(message: string, options: ErrorOptionsWithCause & { retryAfterMs?: number } = {}) {
     super(message, options);
-    this.retryAfterMs = options.retryAfterMs;
+    this.retryAfterMs = options.retryAfterMs ?? RETRY_AFTER_MS;
   }
 }
 
 /** The tenant holds `maxPending` tasks that have not ended; nothing was written. */
 export class QuotaExceededError extends TickwheelError {
   readonly code = 'TICKWHEEL_QUOTA_EXCEEDED';
-  /** Milliseconds after which a new try is likely to pass. */
+  /** Milliseconds after which a new try is likely to pass; default 1000. */
   readonly retryAfterMs: number;
-  constructor(message: string, options: ErrorOptionsWithCause & { retryAfterMs: number }) {
+  constructor(message: string, options: ErrorOptionsWithCause & { retryAfterMs?: number } = {}) {
     super(message, options);
-    this.retryAfterMs = options.retryAfterMs;
+    this.retryAfterMs = options.retryAfterMs ?? RETRY_AFTER_MS;
   }
 }
 
@@ -100,10 +103,11 @@ export type AbortReason = 'cancelled' | 'timedOut' | 'shutdown' | 'leaseLost';
 /** What a handler's `signal` is aborted with; `why` tells the reason apart. */
 export class AbortedError extends TickwheelError {
   readonly code = 'TICKWHEEL_ABORTED';
+  /** Default `'cancelled'`. */
   readonly why: AbortReason;
-  constructor(message: string, options: ErrorOptionsWithCause & { why: AbortReason }) {
+  constructor(message: string, options: ErrorOptionsWithCause & { why?: AbortReason } = {}) {
     super(message, options);
-    this.why = options.why;
+    this.why = options.why ?? 'cancelled';
   }
 }
 

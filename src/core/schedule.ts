@@ -133,9 +133,9 @@ export function fixedRate(options: FixedRateOptions): FixedRateSchedule {
  */
 export function fixedDelay(options: FixedDelayOptions): FixedDelaySchedule {
   const given = optionsOf('fixedDelay', options, [...WINDOW, 'delay', 'startDelay', 'after']);
-  const after = given.after ?? 'terminal';
+  const { after = 'terminal' } = given;
   if (after !== 'terminal' && after !== 'success') {
-    return refuse('after', given.after, `'terminal' or 'success'`);
+    return refuse('after', after, `'terminal' or 'success'`);
   }
   const delayMs = positive(given.delay, 'delay');
   return seal({ kind: 'fixedDelay', delayMs, ...windowOf(given), after });
@@ -150,7 +150,7 @@ export function fixedDelay(options: FixedDelayOptions): FixedDelaySchedule {
 export function cron(expression: string, options: CronOptions = {}): CronSchedule {
   const given = optionsOf('cron', options, [...WINDOW, 'timezone', 'jitter']);
   if (typeof expression !== 'string') refuse('expression', expression, 'a string');
-  const timezone = given.timezone ?? 'UTC';
+  const { timezone = 'UTC' } = given;
   if (typeof timezone !== 'string') return refuse('timezone', timezone, 'an IANA name');
   validateCron({ expression, timezone });
   const window = windowOf(given);
@@ -208,9 +208,9 @@ export interface NextTimesOptions {
  * @throws InvalidScheduleError, InvalidArgumentError
  */
 export function nextTimes(schedule: Schedule, options: NextTimesOptions, nowMs: number): Date[] {
-  const { from, count } = checkedOptions(options, 'nextTimes options', NEXT_TIMES);
-  const fromMs = parseInstantMs(from ?? nowMs, 'from');
-  return nextTimesFrom(toSchedule(schedule), fromMs, (count ?? 5) as number);
+  const { from = nowMs, count = 5 } = checkedOptions(options, 'nextTimes options', NEXT_TIMES);
+  const fromMs = parseInstantMs(from, 'from');
+  return nextTimesFrom(toSchedule(schedule), fromMs, count as number);
 }
 
 const NEXT_TIMES = new Set(['from', 'count'] as const);

@@ -49,7 +49,7 @@ export function describe(value: unknown): string {
 }
 
 const ISO_WITH_ZONE =
-  /^[+-]?\d{4,6}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2}))$/i;
+  /^([+-]?\d{4,6}-\d{2}-(\d{2}))T\d{2}:\d{2}(?::\d{2}(?:[.,](\d+))?)?(?:Z|[+-]\d{2}:?\d{2})$/i;
 /** The range of `Date`: ± 100 million days around the epoch (ECMA-262, 21.4.1.1). */
 export const INSTANT_MAX_MS = 8.64e15;
 
@@ -61,9 +61,20 @@ export function parseInstantMs(value: unknown, what: string): number {
   let ms = Number.NaN;
   if (value instanceof Date) ms = value.getTime();
   else if (typeof value === 'number') ms = Math.ceil(value);
-  else if (typeof value === 'string' && ISO_WITH_ZONE.test(value)) ms = Date.parse(value);
+  else if (typeof value === 'string') ms = parseIsoMs(value);
   if (Number.isFinite(ms) && Math.abs(ms) <= INSTANT_MAX_MS) return ms;
   throw new InvalidArgumentError(
     `${what} is ${describe(value)}; allowed: a Date, epoch milliseconds, or an ISO 8601 string with a zone such as '2026-01-31T09:00:00Z'`,
   );
+}
+
+/** NaN for what is none, 30 February included: `Date.parse` would take it for 2 March. */
+function parseIsoMs(text: string): number {
+  const match = ISO_WITH_ZONE.exec(text);
+  if (match === null) return Number.NaN;
+  const [, date, day, fraction = ''] = match;
+  if (new Date(`${date}T00:00Z`).getUTCDate() !== Number(day)) return Number.NaN;
+  // `Date.parse` knows no comma, and cuts what is beyond milliseconds off.
+  const isCut = /[1-9]/.test(fraction.slice(3));
+  return Date.parse(text.replace(',', '.')) + (isCut ? 1 : 0);
 }

@@ -419,10 +419,11 @@ export class Engine implements ClockParticipant {
     const bounds = boundsOf(gates);
     for (const [tenant, current] of admission.open) {
       const limit = scopes.limitsOf(tenant).maxPending;
-      if (limit === undefined && bounds[tenant] === undefined) continue;
-      bounds[tenant] = { ...bounds[tenant], pending: { current, limit } };
+      const before = bounds.get(tenant);
+      if (limit === undefined && before === undefined) continue;
+      bounds.set(tenant, { ...before, pending: { current, limit } });
     }
-    return bounds;
+    return Object.fromEntries(bounds);
   }
 
   get figures(): EngineFigures {
@@ -437,7 +438,7 @@ export class Engine implements ClockParticipant {
       unflushedBytes: admission.unflushedBytes,
       slots: this.#options.executor?.slots,
       tenants: this.#tenantBounds(bounds.tenants),
-      handlers: boundsOf(bounds.handlers),
+      handlers: Object.fromEntries(boundsOf(bounds.handlers)),
       waitingVersions: ready.waitingVersions(),
       zombies: this.#options.executor?.zombies ?? 0,
       lateReports: dispatch?.lateReports ?? 0,
@@ -470,8 +471,8 @@ export type GateBounds = Readonly<
   Record<string, { readonly current: number; readonly limit: number | undefined }>
 >;
 
-function boundsOf(gates: readonly GateStats[]): Record<string, GateBounds> {
-  return Object.fromEntries(
+function boundsOf(gates: readonly GateStats[]): Map<string, GateBounds> {
+  return new Map(
     gates.map((gate) => [
       gate.name,
       {

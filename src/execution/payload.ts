@@ -10,7 +10,8 @@
  * first. V8's format is read by all later releases of Node.js, not by earlier ones.
  */
 import { Packr } from 'msgpackr';
-import { PayloadTooLargeError } from '../core/errors.js';
+import { isWellFormed } from '../core/arguments.js';
+import { PayloadTooLargeError, StoreCorruptError, toStoredError } from '../core/errors.js';
 import type { PayloadCodec } from './executor.js';
 import { decodeStructured, encodeStructured, STRUCTURED } from './payload-structured.js';
 
@@ -40,7 +41,7 @@ export function createPayloadCodec(options: PayloadCodecOptions): PayloadCodec {
   return {
     encode(value: unknown, what: string): Uint8Array {
       const budget = new Budget(maxPayloadBytes);
-      const simple = isSimple(value, budget, 0);
+      const simple = isReadableAndSimple(value, budget);
       if (budget.left < 0) throw tooLarge(what, maxPayloadBytes);
       const bytes = simple ? packr.pack(value) : encodeStructured(value, what, maxPayloadBytes);
       if (bytes.length > maxPayloadBytes) throw tooLarge(what, maxPayloadBytes, bytes.length);
@@ -50,9 +51,16 @@ export function createPayloadCodec(options: PayloadCodecOptions): PayloadCodec {
       return bytes[0] === STRUCTURED ? decodeStructured(bytes) : copyOfSimple(value);
     },
     decode(bytes: Uint8Array): unknown {
-      if (bytes[0] === STRUCTURED) return decodeStructured(bytes);
-      // A view of our own: msgpackr leaves a property on the one it is given.
-      return packr.unpack(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+      try {
+        if (bytes[0] === STRUCTURED) return decodeStructured(bytes);
+        // A view of our own: msgpackr leaves a property on the one it is given.
+        return packr.unpack(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+      } catch (error) {
+        throw new StoreCorruptError(
+          `stored bytes cannot be read: ${toStoredError(error).message}; damaged, or of another payloadCodec`,
+          { cause: error },
+        );
+      }
     },
   };
 }
@@ -75,6 +83,15 @@ class Budget {
 const { getPrototypeOf, getOwnPropertySymbols, keys } = Object;
 const lookupGetter = (Object.prototype as unknown as { __lookupGetter__(key: string): unknown })
   .__lookupGetter__;
+
+/** What cannot be read, such as a proxy whose trap throws, goes the careful way, which names it. */
+function isReadableAndSimple(value: unknown, budget: Budget): boolean {
+  try {
+    return isSimple(value, budget, 0);
+  } catch {
+    return false;
+  }
+}
 
 /** True when MessagePack brings the value back equal. False also when it is to be refused. */
 function isSimple(value: unknown, budget: Budget, depth: number): boolean {
@@ -116,11 +133,6 @@ function isSimpleString(value: string, budget: Budget): boolean {
   budget.left -= value.length;
   // A leading byte order mark is swallowed by the decoder, a lone surrogate becomes U+FFFD.
   return budget.left >= 0 && isWellFormed(value) && value.charCodeAt(0) !== 0xfeff;
-}
-
-/** In Node.js since 20, in TypeScript's library since ES2024. */
-export function isWellFormed(value: string): boolean {
-  return (value as unknown as { isWellFormed(): boolean }).isWellFormed();
 }
 
 function isSimpleObject(value: object, budget: Budget, depth: number): boolean {

@@ -96,9 +96,8 @@ export class TimerWheel {
 
   /** Over a given instance, which tests keep to look inside. */
   static createOn(native: NativeWheel, options: TimerWheelOptions = {}): TimerWheel {
-    const given = optionsOf(options, 'TimerWheel options', OPTIONS);
-    const startTick = (given.startTick ?? 0) as number;
-    const maxTimers = (given.maxTimers ?? MAX_TIMERS_DEFAULT) as number;
+    optionsOf(options, 'TimerWheel options', OPTIONS);
+    const { startTick = 0, maxTimers = MAX_TIMERS_DEFAULT } = options;
     if (!isTick(startTick)) throw invalidTick('startTick', startTick);
     if (!Number.isInteger(maxTimers) || maxTimers < 1 || maxTimers > RECORDS_MAX) {
       throw new InvalidArgumentError(

@@ -5,6 +5,7 @@ import {
   AbortedError,
   PayloadNotSerializableError,
   PayloadTooLargeError,
+  StoreCorruptError,
 } from '../../src/core/errors.js';
 import { canonical, createPayloadCodec, hashDefinition } from '../../src/execution/payload.js';
 
@@ -147,6 +148,27 @@ describe('the payload codec', () => {
   ])('refuses %s, naming the path', (_, path, value) => {
     expect(() => codec.encode(value, 'payload')).toThrow(PayloadNotSerializableError);
     expect(() => codec.encode(value, 'payload')).toThrow(`${path} is`);
+  });
+
+  it('refuses what cannot be read, by its path', () => {
+    const unreadable = new Proxy(
+      {},
+      {
+        ownKeys: () => {
+          throw new Error('keep out');
+        },
+      },
+    );
+    for (const value of [{ a: [unreadable] }, { a: [new Map([[1, unreadable]])] }]) {
+      expect(() => codec.encode(value, 'payload')).toThrow(PayloadNotSerializableError);
+      expect(() => codec.encode(value, 'payload')).toThrow(/payload\.a\[0\].*cannot be read/);
+    }
+  });
+
+  it('says of bytes that are none of its own that they are damaged', () => {
+    for (const bytes of [Uint8Array.of(0xdf), Uint8Array.of(0xc1, 1, 2, 3)]) {
+      expect(() => codec.decode(bytes)).toThrow(StoreCorruptError);
+    }
   });
 
   it('refuses cycles and bottomless nesting', () => {

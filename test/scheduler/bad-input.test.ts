@@ -6,13 +6,16 @@ import {
   fixedRate,
   InvalidArgumentError,
   InvalidScheduleError,
+  lmdbStore,
   memoryStore,
   nextTimes,
   RetryAfterError,
   Scheduler,
   systemClock,
   TickwheelError,
+  TimerWheel,
   VirtualClock,
+  verifyStore,
 } from '../../src/index.js';
 import { openBed, rejection } from './helpers.js';
 
@@ -58,6 +61,10 @@ describe('open refuses', () => {
     ['half a codec', { payloadCodec: { id: 'x', encode: () => {} } }, /payloadCodec/],
     ['a logger that is none', { logger: console.log }, /logger/],
     ['an onError that is none', { onError: 'log' }, /onError is 'log'/],
+    ['null for a default', { leaseDuration: null }, /leaseDuration is null/],
+    ['null for a default within', { limits: { maxReady: null } }, /limits.maxReady is null/],
+    ['null workers', { workers: { threads: null } }, /workers.threads is null/],
+    ['a null retention', { retention: { failed: null } }, /retention.failed is null/],
   ];
 
   it.each(bad)('%s', async (_, options, says) => {
@@ -72,12 +79,23 @@ describe('open refuses', () => {
     await scheduler.shutdown();
   });
 
-  it('the options of a virtual clock and of the memory store', () => {
+  it('the options of clocks, stores and wheels', async () => {
     const calls: [() => unknown, RegExp][] = [
       [() => new VirtualClock('yesterday'), /start is 'yesterday'/],
       [() => new VirtualClock(Number.NaN), /start is NaN/],
+      [() => new VirtualClock(-1), /start is -1.*1970/],
+      [() => new VirtualClock('1969-12-31T23:59:59Z'), /start is '1969/],
       [() => new VirtualClock(0, { settleTimeout: -1 }), /settleTimeout is -1/],
+      [() => new VirtualClock(0, { settleTimeout: null as never }), /settleTimeout is null/],
       [() => memoryStore({ commitDelay: -1 }), /commitDelay is -1/],
+      [() => memoryStore({ flushDelay: null as never }), /flushDelay is null/],
+      [() => memoryStore({ maxRecords: Number.NaN }), /maxRecords is NaN/],
+      [() => memoryStore({ flushdelay: 1 } as never), /'flushdelay'/],
+      [() => lmdbStore(undefined as never), /path is undefined/],
+      [() => lmdbStore({ path: '' }), /path is ''/],
+      [() => lmdbStore({ path: 'x', readOnly: 1 as never }), /readOnly is 1/],
+      // Misspelled, it would open for writing what was to be read only.
+      [() => lmdbStore({ path: 'x', readonly: true } as never), /'readonly'.*readOnly/],
       [() => new RetryAfterError(-5), /delay is -5/],
     ];
     for (const [call, says] of calls) {
@@ -89,6 +107,9 @@ describe('open refuses', () => {
       }
       expectRefusal(thrown, says);
     }
+    expectRefusal(await rejection(TimerWheel.create({ startTick: null as never })), /startTick/);
+    expectRefusal(await rejection(TimerWheel.create({ maxTimers: null as never })), /maxTimers/);
+    expectRefusal(await rejection(verifyStore({} as never)), /path is undefined/);
   });
 });
 
@@ -114,6 +135,8 @@ describe('schedule refuses', () => {
     ['an empty tenant', { tenant: '' }, /tenant is ''/],
     ['a tenant too long', { tenant: 'x'.repeat(257) }, /tenant has 257/],
     ['a tenant that is no text', { tenant: 7 }, /tenant is 7/],
+    ['half a surrogate pair in a tenant', { tenant: 'a\ud800' }, /tenant has half of a surrogate/],
+    ['half of one in a key', { idempotencyKey: '\udc00k' }, /idempotencyKey has half of a surro/],
     ['priority 10', { priority: 10 }, /priority is 10/],
     ['priority -1', { priority: -1 }, /priority is -1/],
     ['priority 1.5', { priority: 1.5 }, /priority is 1.5/],
@@ -164,7 +187,7 @@ describe('schedule refuses', () => {
     expect(events.length).toBe(1);
   });
 
-  it.each([[''], [7], [undefined], [null], ['x'.repeat(300)]])(
+  it.each([[''], [7], [undefined], [null], ['x'.repeat(300)], ['\ud800']])(
     'the handler name %s',
     async (name) => {
       const { scheduler } = await openBed(handlers);
@@ -265,6 +288,7 @@ describe('all other calls refuse', () => {
     ['wait: a bad signal', (s) => s.wait('x', { signal: {} as never }), /signal is an object/],
     ['wait: an unknown option', (s) => s.wait('x', { timeuot: 1 } as never), /'timeuot'/],
     ['list: limit 0', (s) => s.list({ limit: 0 }), /limit is 0/],
+    ['list: limit null', (s) => s.list({ limit: null as never }), /limit is null/],
     ['list: limit 1001', (s) => s.list({ limit: 1001 }), /limit is 1001/],
     ['list: a bad status', (s) => s.list({ status: 'done' as never }), /status is 'done'/],
     ['list: a bad tenant', (s) => s.list({ tenant: 5 as never }), /tenant is 5/],
@@ -328,6 +352,10 @@ describe('all other calls refuse', () => {
     expectRefusal(await rejection(clock.jumpWall(Number.NaN)), /NaN/);
     expectRefusal(await rejection(clock.sleep(-1)), /-1/);
     expectRefusal(await rejection(systemClock().sleep(Number.NaN)), /NaN/);
+    const wrong = { signal: {} as AbortSignal };
+    expectRefusal(await rejection(clock.sleep(1, wrong)), /signal is an object/);
+    expectRefusal(await rejection(systemClock().sleep(1, wrong)), /signal is an object/);
+    expect(clock.sleepers).toBe(0);
     expect(clock.now()).toBe(before);
   });
 
@@ -341,6 +369,8 @@ describe('all other calls refuse', () => {
       [() => fixedRate({ every: 1, startAt: 0, startDelay: 1 }), /startDelay/],
       [() => fixedDelay({ delay: -1 }), /delay is -1/],
       [() => fixedDelay({ delay: 1, after: 'always' as never }), /after is 'always'/],
+      [() => fixedDelay({ delay: 1, after: null as never }), /after is null/],
+      [() => cron('* * * * *', { timezone: null as never }), /timezone is null/],
       [() => fixedRate({ every: 1, limit: 0 }), /limit is 0/],
       [() => fixedRate({ every: 1, startAt: 10, endAt: 5 }), /endAt is 5/],
     ];
@@ -355,6 +385,9 @@ describe('all other calls refuse', () => {
       expect((thrown as Error).message).toMatch(says);
     }
     expect(() => nextTimes(fixedRate({ every: 1 }), { count: 0 })).toThrow(InvalidArgumentError);
+    for (const options of [{ count: null }, { from: null }, { form: 5 }, 5]) {
+      expect(() => nextTimes(cron('* * * * *'), options as never)).toThrow(InvalidArgumentError);
+    }
     expect(() => nextTimes({} as never, {})).toThrow(InvalidScheduleError);
     expect(() => nextTimes(cron('* * * * *'), { from: 'x' })).toThrow(InvalidArgumentError);
   });

@@ -115,6 +115,20 @@ describe('events', () => {
     expect(messages).toContainEqual(['rejected', 'listener']);
   });
 
+  it('are as they were for the next listener, whatever one does with them', async () => {
+    const { scheduler, clock, errors, events } = await startBed(handlers);
+    scheduler.on('scheduled', (event) => {
+      (event as { tenant: string }).tenant = 'another';
+    });
+    const told: string[] = [];
+    scheduler.on('scheduled', ({ tenant }) => told.push(tenant));
+    await scheduler.schedule('nap', 1);
+    await clock.advance('1s');
+    expect(told).toEqual(['default']);
+    expect(events[0]).toMatchObject({ type: 'scheduled', tenant: 'default' });
+    expect(errors.map(({ source }) => source)).toEqual(['listener']);
+  });
+
   it('are dropped for a listener that is 10,000 behind, and counted', async () => {
     const { scheduler, clock } = await openBed(handlers);
     // All of one commit are told in one turn, before any listener has its own.

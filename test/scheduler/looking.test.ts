@@ -190,13 +190,15 @@ describe('list', () => {
     const { scheduler } = await openBed(handlers);
     await scheduler.schedule('noop');
     const task = await scheduler.schedule('noop');
-    const calls = [
-      () => scheduler.list({ cursor: 'not a cursor' }),
-      () => scheduler.occurrences(task.id, { cursor: 'not a cursor' }),
-      () => scheduler.deadLetters({ cursor: 'not a cursor' }),
+    const lists = [
+      (cursor: string) => scheduler.list({ cursor }),
+      (cursor: string) => scheduler.occurrences(task.id, { cursor }),
+      (cursor: string) => scheduler.deadLetters({ cursor }),
     ];
-    for (const call of calls) {
-      expect(await rejection(call())).toBeInstanceOf(InvalidArgumentError);
+    for (const cursor of ['not a cursor', 't:', 'o:x', 'd:-1', 'd:1e9', 't:o:1', 'o:1.2.3']) {
+      for (const list of lists) {
+        expect(await rejection(list(cursor))).toBeInstanceOf(InvalidArgumentError);
+      }
     }
   });
 });
@@ -331,6 +333,31 @@ describe('stats', () => {
     expect(stats.zombies).toBe(0);
     expect(stats.listenerDrops).toBe(0);
     expect(stats.waitingVersions).toEqual({});
+  });
+
+  it('counts tenants and handlers of any name', async () => {
+    const names = ['__proto__', 'constructor', 'toString', 'a/b', 'a\0b', '語'.repeat(256)];
+    const odd = Object.fromEntries(names.map((name) => [name, (payload: unknown) => payload]));
+    const limits = Object.fromEntries(names.map((name) => [name, { maxPending: 2 }]));
+    const { scheduler, clock } = await startBed(odd, { tenants: limits });
+    for (const name of names) {
+      const options = { tenant: name, idempotencyKey: name };
+      const { id } = await scheduler.schedule(name, name, options);
+      await scheduler.schedule(name, name, { tenant: name, delay: '1h' });
+      await clock.advance(0);
+      expect((await scheduler.wait({ idempotencyKey: name, tenant: name })).result).toBe(name);
+      expect((await scheduler.list({ tenant: name, handler: name })).items[0]?.id).toBe(id);
+    }
+    const { tenants, bounds } = await scheduler.stats();
+    for (const name of names) {
+      const one = { pending: 1, ready: 0, running: 0, deadLetters: 0 };
+      expect(Object.entries(tenants)).toContainEqual([name, one]);
+      const pending = { pending: { current: 1, limit: 2 } };
+      expect(Object.entries(bounds.tenants)).toContainEqual([
+        name,
+        expect.objectContaining(pending),
+      ]);
+    }
   });
 
   it('measures lateness of what was allowed to start, and not of catch-up, triggers or redrives', async () => {

@@ -421,6 +421,42 @@ describe('admission', () => {
     await scheduler.schedule('noop', 1, { tenant: 'b' });
   });
 
+  it('does not count what stood beside an item that could not even be read', async () => {
+    const { scheduler } = await openBed(okay, { tenants: { '*': { maxPending: 3 } } });
+    const unreadable = new Proxy(
+      {},
+      {
+        ownKeys: () => {
+          throw new Error('keep out');
+        },
+      },
+    );
+    const options = { delay: '1h' };
+    const hostile = {
+      handler: 'noop' as const,
+      payload: 1,
+      get options(): typeof options {
+        throw new Error('keep out');
+      },
+    };
+    const results = await scheduler.scheduleMany([
+      { handler: 'noop', payload: 1, options },
+      { handler: 'noop', payload: unreadable, options },
+      hostile,
+      { handler: 'noop', payload: 2, options },
+    ]);
+    expect(results.map((result) => ('code' in result ? result.code : 'ok'))).toEqual([
+      'ok',
+      'TICKWHEEL_PAYLOAD_NOT_SERIALIZABLE',
+      'TICKWHEEL_INVALID_ARGUMENT',
+      'ok',
+    ]);
+    expect((results[2] as Error).message).toMatch(/keep out; allowed: /);
+    await scheduler.schedule('noop', 3, options);
+    const { pending } = (await scheduler.stats()).bounds.tenants.default ?? {};
+    expect(pending).toEqual({ current: 3, limit: 3 });
+  });
+
   it('lets the holder of a key be met although the tenant is full', async () => {
     const { scheduler } = await openBed(okay, { tenants: { '*': { maxPending: 1 } } });
     const options = { idempotencyKey: 'k', delay: '1h' };

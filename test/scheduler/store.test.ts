@@ -6,6 +6,7 @@ import {
   memoryStore,
   Scheduler,
   type Store,
+  StoreCorruptError,
   type StoredBytesCodec,
   StoreFullError,
   StoreUnavailableError,
@@ -463,7 +464,10 @@ describe('payloadCodec', () => {
       'dead',
       'succeeded',
     ]);
-    expect(ended[1]).toMatchObject({ attempt: 1, error: { message: 'wrong key' } });
+    expect(ended[1]).toMatchObject({
+      attempt: 1,
+      error: { code: 'TICKWHEEL_STORE_CORRUPT', cause: { message: 'wrong key' } },
+    });
     expect(events.filter((event) => event.type === 'deadLettered').length).toBe(1);
     // All of them can still be looked at; only the payload itself cannot.
     const { items } = await scheduler.list();
@@ -536,6 +540,18 @@ describe('payloadCodec', () => {
     const dead = events.find((event) => event.type === 'deadLettered');
     expect(dead).toBeDefined();
     expect(await scheduler.wait(task.id)).toMatchObject({ status: 'dead' });
+  });
+
+  it('that is not given again is missed by name: what it wrote is told as unreadable', async () => {
+    const first = await openBed(fine, { payloadCodec: codec });
+    const { store, clock } = first;
+    const task = await first.scheduler.schedule('work', { n: 1 });
+    await close(first);
+    const { scheduler } = await openBed(fine, { store, clock });
+    const [read] = (await scheduler.list()).items;
+    expect(read?.id).toBe(task.id);
+    expect(() => read?.payload).toThrow(StoreCorruptError);
+    expect(() => read?.payload).toThrow(/another payloadCodec/);
   });
 });
 

@@ -7,7 +7,8 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { nextTurn } from '../../clock/turn.js';
-import { InvalidArgumentError, StoreUnavailableError, TickwheelError } from '../../core/errors.js';
+import { optionsOf, refuse } from '../../core/arguments.js';
+import { StoreUnavailableError, TickwheelError } from '../../core/errors.js';
 import type { Store, StoreCapabilities, StoreOpenOptions, StoreSession } from '../store.js';
 import { acquireLock, LOCK_FILE } from './lock.js';
 import type { Tuning } from './opening.js';
@@ -25,20 +26,22 @@ export interface LmdbStoreOptions {
 /**
  * A store in files, which survives the end of the process and power loss. A pending one-off takes about 200 bytes of
  * disk and its payload's length, and no memory until it is near.
- * @throws InvalidArgumentError when the path is no text, or `readOnly` no boolean
+ * @throws InvalidArgumentError when the path is no text, `readOnly` no boolean, or an option unknown
  */
 export function lmdbStore(options: LmdbStoreOptions): Store {
-  const path: unknown = options?.path;
-  if (typeof path !== 'string' || path === '') {
-    throw new InvalidArgumentError(`lmdbStore: path is ${String(path)}; allowed: a directory`);
-  }
-  const readOnly: unknown = options.readOnly ?? false;
-  if (typeof readOnly !== 'boolean') {
-    throw new InvalidArgumentError(
-      `lmdbStore: readOnly is ${String(readOnly)}; allowed: a boolean`,
-    );
-  }
+  const given = optionsOf(options, 'lmdbStore options', OPTIONS);
+  const path = directoryOf(given.path, 'lmdbStore path');
+  const { readOnly = false } = given;
+  if (typeof readOnly !== 'boolean') refuse('lmdbStore readOnly', readOnly, 'a boolean');
   return readOnly ? new ReadOnlyLmdbStore(resolve(path)) : new LmdbStore(resolve(path));
+}
+
+const OPTIONS = new Set(['path', 'readOnly'] as const);
+
+/** @throws InvalidArgumentError */
+export function directoryOf(path: unknown, what: string): string {
+  if (typeof path !== 'string' || path === '') refuse(what, path, 'a directory');
+  return path;
 }
 
 /** With sizes of one's own: `lmdbStore` for tests. */

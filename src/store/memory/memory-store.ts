@@ -6,6 +6,7 @@
  *      └───── Queries, Pruner ──────────────────────────────────────────────────────────┴─ Records
  *   Records: TaskTable, OccurrenceTable (rows), RowIndex (ids, keys), SeqLog (orders), Lanes (counts), Blobs
  */
+import { optionsOf, refuse } from '../../core/arguments.js';
 import { assert } from '../../core/assert.js';
 import { StoreFullError, StoreLockedError, StoreUnavailableError } from '../../core/errors.js';
 import { type Duration, parseDurationMs } from '../../core/units.js';
@@ -47,15 +48,18 @@ export interface MemoryStore extends Store {
   recount(): StoreCounts;
 }
 
+const OPTIONS = new Set(['commitDelay', 'flushDelay', 'fail', 'failFlush', 'maxRecords'] as const);
+
 /** A session's epoch takes 20 bits of a fencing token. */
 const EPOCH_MAX = 2 ** 20;
 
 /**
  * A store in this process's memory: nothing survives the process. A pending one-off takes about 250 bytes and
  * its payload's length.
- * @throws InvalidArgumentError on a bad delay
+ * @throws InvalidArgumentError on a bad or unknown option
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  optionsOf(options, 'memoryStore options', OPTIONS);
   return new MemoryStoreImpl(options);
 }
 
@@ -82,9 +86,11 @@ class MemoryStoreImpl implements MemoryStore {
 
   constructor(options: MemoryStoreOptions) {
     this.#options = options;
-    this.#commitDelayMs = parseDurationMs(options.commitDelay ?? 0, 'commitDelay');
-    this.#flushDelayMs = parseDurationMs(options.flushDelay ?? 0, 'flushDelay');
-    this.#recordsMax = Math.min(options.maxRecords ?? ROWS_MAX, ROWS_MAX);
+    const { commitDelay = 0, flushDelay = 0, maxRecords = ROWS_MAX } = options;
+    this.#commitDelayMs = parseDurationMs(commitDelay, 'commitDelay');
+    this.#flushDelayMs = parseDurationMs(flushDelay, 'flushDelay');
+    if (!(maxRecords >= 1)) refuse('maxRecords', maxRecords, '1 or more');
+    this.#recordsMax = Math.min(maxRecords, ROWS_MAX);
   }
 
   async open({ clock, retention }: StoreOpenOptions): Promise<MemorySession> {
