@@ -5,7 +5,7 @@
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lmdbStore, Scheduler, systemClock } from '../../src/index.js';
+import { lmdbStore, Scheduler, systemClock, verifyStore } from '../../src/index.js';
 import type { StoreSession } from '../../src/store/store.js';
 import { Dice } from '../simulation/dice.js';
 import { handlersOf } from './handlers.js';
@@ -144,8 +144,10 @@ class Source {
 
 async function judge(path: string, lines: readonly Line[], runs: boolean): Promise<string[]> {
   try {
+    // Before a scheduler has opened it: who only reads must see what a scheduler would.
+    const { disagreements } = await verifyStore({ path });
+    const faults: string[] = disagreements.map((text) => `verify: ${text}`);
     const session = await lmdbStore({ path }).open({ clock: systemClock(), retention: RETENTION });
-    const faults: string[] = [];
     try {
       faults.push(...(await countsAgree(session)));
       faults.push(...(await holds(session, lines)));
