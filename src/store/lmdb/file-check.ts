@@ -124,7 +124,7 @@ function readMetas(fd: number, file: string): Metas {
     const what = fstatSync(fd).size === 0 ? 'it is empty' : 'it does not begin as one';
     throw new StoreCorruptError(`the store's file '${file}' is damaged: ${what}`);
   }
-  const found = readMeta(fd, first.pageBytes / 2);
+  const found = readMeta(fd, first.pageBytes / 2 + META_AT);
   const flushed = typeof found === 'object' ? found : undefined;
   const isFirst = first.transaction >= second.transaction;
   const metas = {
