@@ -144,9 +144,7 @@ class Source {
 
 async function judge(path: string, lines: readonly Line[], runs: boolean): Promise<string[]> {
   try {
-    // Before a scheduler has opened it: who only reads must see what a scheduler would.
-    const { disagreements } = await verifyStore({ path });
-    const faults: string[] = disagreements.map((text) => `verify: ${text}`);
+    const faults: string[] = [];
     const session = await lmdbStore({ path }).open({ clock: systemClock(), retention: RETENTION });
     try {
       faults.push(...(await countsAgree(session)));
@@ -154,6 +152,8 @@ async function judge(path: string, lines: readonly Line[], runs: boolean): Promi
     } finally {
       await session.close();
     }
+    const { disagreements } = await verifyStore({ path });
+    faults.push(...disagreements.map((text) => `verify: ${text}`));
     if (runs && faults.length === 0) faults.push(...(await runToTheEnd(path)));
     return faults;
   } catch (error) {
