@@ -144,7 +144,9 @@ class Source {
 
 async function judge(path: string, lines: readonly Line[], runs: boolean): Promise<string[]> {
   try {
-    const faults: string[] = [];
+    // Who only reads, before a scheduler has opened it, sees what a scheduler would.
+    const before = await verifyStore({ path });
+    const faults = before.disagreements.map((text) => `verify, before it was opened: ${text}`);
     const session = await lmdbStore({ path }).open({ clock: systemClock(), retention: RETENTION });
     try {
       faults.push(...(await countsAgree(session)));
