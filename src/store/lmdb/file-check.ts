@@ -88,6 +88,17 @@ function readMeta(fd: number, at: number): Found {
   readSync(fd, bytes, 0, META_BYTES, at);
   if (bytes.readUInt32LE(0) !== MAGIC) return undefined;
   if (bytes.readUInt16LE(VERSION_AT) !== VERSION) return 'other version';
+  return metaOf(bytes);
+}
+
+/** LMDB writes it from its map size on: it has neither magic nor version. Undefined: nothing was flushed, or it is damaged. */
+function readFlushed(fd: number, pageBytes: number): Meta | undefined {
+  const bytes = Buffer.alloc(META_BYTES);
+  readSync(fd, bytes, 0, META_BYTES, pageBytes / 2 + META_AT);
+  return metaOf(bytes);
+}
+
+function metaOf(bytes: Buffer): Meta | undefined {
   const pageBytes = bytes.readUInt32LE(FREE_AT);
   const lastPage = Number(bytes.readBigUInt64LE(LAST_PAGE_AT));
   const isSane = pageBytes >= 256 && pageBytes <= PAGE_BYTES_MAX;
@@ -124,8 +135,7 @@ function readMetas(fd: number, file: string): Metas {
     const what = fstatSync(fd).size === 0 ? 'it is empty' : 'it does not begin as one';
     throw new StoreCorruptError(`the store's file '${file}' is damaged: ${what}`);
   }
-  const found = readMeta(fd, first.pageBytes / 2 + META_AT);
-  const flushed = typeof found === 'object' ? found : undefined;
+  const flushed = readFlushed(fd, first.pageBytes);
   const isFirst = first.transaction >= second.transaction;
   const metas = {
     newest: isFirst ? first : second,
@@ -156,7 +166,7 @@ export function needsMending(file: string): boolean {
     const { newest, flushed } = metas;
     if (fstatSync(fd).size < bytesNeeded(metas)) return true;
     if (!newest.isUnflushed || isOfThisBoot(newest)) return false;
-    return flushed !== undefined && flushed.transaction < newest.transaction;
+    return (flushed?.transaction ?? 0) < newest.transaction;
   });
 }
 

@@ -35,13 +35,7 @@ export async function openReader(path: string, pagesMax = PAGES_AT_OPEN): Promis
       throw new StoreUnavailableError(`there is no store: '${file}' does not exist`);
     }
     if (needsMending(file)) await mend(path);
-    try {
-      await checkUnwritten(path, file, pagesMax);
-    } catch {
-      // What a scheduler's open takes back may be all that is wrong.
-      await mend(path);
-      await checkUnwritten(path, file, pagesMax);
-    }
+    await checkUnwritten(path, file, pagesMax);
     const open = () => Environment.open(path, { readOnly: true });
     return new StoreReader(await openBeside(path, file, open));
   } catch (error) {
