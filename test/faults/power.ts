@@ -5,7 +5,7 @@
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lmdbStore, Scheduler, systemClock } from '../../src/index.js';
+import { lmdbStore, Scheduler, systemClock, verifyStore } from '../../src/index.js';
 import type { StoreSession } from '../../src/store/store.js';
 import { Dice } from '../simulation/dice.js';
 import { handlersOf } from './handlers.js';
@@ -144,14 +144,18 @@ class Source {
 
 async function judge(path: string, lines: readonly Line[], runs: boolean): Promise<string[]> {
   try {
+    // Who only reads, before a scheduler has opened it, sees what a scheduler would.
+    const before = await verifyStore({ path });
+    const faults = before.disagreements.map((text) => `verify, before it was opened: ${text}`);
     const session = await lmdbStore({ path }).open({ clock: systemClock(), retention: RETENTION });
-    const faults: string[] = [];
     try {
       faults.push(...(await countsAgree(session)));
       faults.push(...(await holds(session, lines)));
     } finally {
       await session.close();
     }
+    const { disagreements } = await verifyStore({ path });
+    faults.push(...disagreements.map((text) => `verify: ${text}`));
     if (runs && faults.length === 0) faults.push(...(await runToTheEnd(path)));
     return faults;
   } catch (error) {

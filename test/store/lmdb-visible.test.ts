@@ -10,7 +10,7 @@ afterEach(() => rmSync(path, { recursive: true, force: true }));
 
 describe('what lmdb-js tells of a transaction', () => {
   it('is heard when readers see it, before its own promise', async () => {
-    const env = Environment.open(path);
+    const env = Environment.make(join(path, 'data.mdb'), {});
     let newest = 0;
     const hears = env.hearVisible(() => {
       env.renew();

@@ -17,23 +17,18 @@
  *   settings  name → JSON
  *   keyLog, keyRuns   the index of idempotency keys (keys/)
  */
-import { existsSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { open } from 'lmdb';
 import { inNextTurn } from '../../clock/turn.js';
-import {
-  StoreCorruptError,
-  StoreFullError,
-  StoreLockedError,
-  StoreUnavailableError,
-  StoreVersionError,
-  TickwheelError,
-} from '../../core/errors.js';
-import { type Arena, MalformedError } from './bytes.js';
-import { checkFile, needsMending } from './file-check.js';
+import { StoreCorruptError, StoreUnavailableError, StoreVersionError } from '../../core/errors.js';
+import { type Arena, Reader } from './bytes.js';
+import { checkFile, MAP_BYTES } from './file-check.js';
+import { FORMAT, FORMAT_MIN } from './formats.js';
 import { Key } from './keys.js';
-import { acquireLock, LOCK_FILE } from './lock.js';
+import { checkPages, PAGES_AT_OPEN } from './page-check.js';
 import { LoggedDb, PutLog } from './put-log.js';
+import { translated } from './translated.js';
 
 export interface RangeOptions {
   readonly start: Key;
@@ -84,7 +79,8 @@ interface ChainDb extends RawDb {
 }
 
 interface Root {
-  openDB(name: string, options: object): RawDb;
+  /** Undefined: there is none, and none was to be made. */
+  openDB(name: string, options: object): RawDb | undefined;
   readonly flushed: PromiseLike<unknown>;
   readonly committed: PromiseLike<unknown>;
   close(): Promise<void>;
@@ -119,27 +115,9 @@ const PLAIN: ReadonlySet<DbName> = new Set(['meta', 'rowlog']);
 /** What lmdb-js's writer tells the thread that waits for it: readers see the transaction, it is not flushed yet. */
 const IS_VISIBLE = 1;
 
-/** Address space, not memory or disk: reserved once, since moving a map stops everything that reads it. */
-const MAP_BYTES = 2 ** 40;
 export const DATA_FILE = 'data.mdb';
-/** MDB_INVALID, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_PANIC and what their messages say. */
-const CORRUPT =
-  /MDB_INVALID|MDB_CORRUPTED|MDB_PAGE_NOTFOUND|not an LMDB file|page not found|corrupt/i;
-const VERSION = /MDB_VERSION_MISMATCH|version mismatch/i;
-const FULL = /MDB_MAP_FULL|ENOSPC|No space left|EFBIG|File too large|EDQUOT|quota exceeded/i;
-
-/** LMDB's word for a write that was cut off, as on a disk that becomes full in the midst of it. */
-const CUT_OFF = /EIO|Input\/output error/i;
-const NO_SPACE_BYTES = 2 ** 20;
-
-function isFull(file: string): boolean {
-  try {
-    const { bavail, bsize } = statfsSync(dirname(file));
-    return bavail * bsize < NO_SPACE_BYTES;
-  } catch {
-    return false;
-  }
-}
+/** In `meta`. */
+export const FORMAT_KEY = 1;
 
 function writeKey(key: Key | Uint8Array, target: Uint8Array, start: number): number {
   const isKey = key instanceof Key;
@@ -180,26 +158,28 @@ export class Environment {
   #hasFailed = false;
   readonly #chainKey = new Key().byte(1);
 
-  /** @throws StoreCorruptError, StoreVersionError, StoreUnavailableError */
+  /** Of a store that is there. @throws StoreCorruptError, StoreVersionError, StoreUnavailableError */
   static open(path: string, options: EnvironmentOptions = {}): Environment {
     const file = join(path, DATA_FILE);
-    const { readOnly = false } = options;
     try {
-      if (readOnly) checkToRead(path, file);
-      else checkFile(file);
-      return new Environment(path, file, options);
+      checkLockFile(file, options);
+      if (!options.readOnly) checkFile(file);
+      return new Environment(file, options, false);
     } catch (error) {
       throw translated(error, file);
     }
   }
 
-  private constructor(
-    path: string,
-    file: string,
-    { mapBytes = MAP_BYTES, readOnly = false }: EnvironmentOptions,
-  ) {
-    this.path = path;
+  /** Makes a file with nothing in it. */
+  static make(file: string, options: EnvironmentOptions): Environment {
+    return new Environment(file, options, true);
+  }
+
+  private constructor(file: string, options: EnvironmentOptions, isNew: boolean) {
+    const { mapBytes = MAP_BYTES, readOnly = false } = options;
+    this.path = dirname(file);
     this.file = file;
+    this.log = new PutLog();
     this.#root = open(file, {
       ...DB_OPTIONS,
       noSubdir: true,
@@ -209,15 +189,28 @@ export class Environment {
       readOnly,
       noReadAhead: true,
     } as never) as unknown as Root;
-    const make = (name: string, options: object = {}): RawDb =>
-      this.#root.openDB(name, { ...DB_OPTIONS, ...options });
-    this.#chain = make('chain', { useVersions: true }) as ChainDb;
-    this.log = new PutLog();
-    const dbs = NAMES.map((name) => {
-      const db = new LoggedDb(make(name), this.log, name, !PLAIN.has(name));
-      return [name, db] as const;
-    });
-    this.db = Object.fromEntries(dbs) as unknown as Record<DbName, Db>;
+    try {
+      // Now that LMDB has taken back what was visible and not flushed. Who only reads has looked before.
+      if (!readOnly && !isNew) for (const _ of checkPages(file, PAGES_AT_OPEN));
+      const meta = this.#openDb('meta', isNew);
+      if (!isNew) checkFormat(meta, file);
+      this.#chain = this.#openDb('chain', isNew, { useVersions: true }) as ChainDb;
+      const dbs = NAMES.map((name) => {
+        const db = name === 'meta' ? meta : this.#openDb(name, isNew);
+        return [name, new LoggedDb(db, this.log, name, !PLAIN.has(name))] as const;
+      });
+      this.db = Object.fromEntries(dbs) as unknown as Record<DbName, Db>;
+    } catch (error) {
+      void this.#root.close();
+      throw error;
+    }
+  }
+
+  /** @throws StoreCorruptError when there is none, and none is to be made */
+  #openDb(name: string, create: boolean, options: object = {}): RawDb {
+    const db = this.#root.openDB(name, { ...DB_OPTIONS, ...options, create });
+    if (db !== undefined) return db;
+    throw new StoreCorruptError(`the store's file '${this.file}' is damaged: it has no '${name}'`);
   }
 
   /** Bytes of the file. */
@@ -294,53 +287,24 @@ export interface TwoMoments {
   readonly flushed: Promise<void>;
 }
 
-function checkToRead(path: string, file: string): void {
-  if (!existsSync(file)) {
-    throw new StoreUnavailableError(`there is no store: '${file}' does not exist`);
+/** Before anything else is read: another format may have other databases and other checksums. */
+function checkFormat(meta: RawDb, file: string): void {
+  const value = meta.getBinaryFast(new Key().byte(FORMAT_KEY));
+  if (value === undefined) {
+    throw new StoreCorruptError(`the store's file '${file}' is damaged: it names no format`);
   }
-  if (!needsMending(file)) return;
-  let release: (() => void) | undefined;
-  try {
-    release = acquireLock(join(path, LOCK_FILE));
-  } catch (error) {
-    // Its scheduler has looked at it, and is writing its end.
-    if (error instanceof StoreLockedError) return;
-    throw error;
-  }
-  // Or it is just being ended by the system.
-  if (release === undefined) return;
-  try {
-    checkFile(file);
-  } finally {
-    release();
-  }
-  if (statSync(file).size === 0) {
-    throw new StoreUnavailableError(`there is no store: '${file}' is empty`);
-  }
+  const format = new Reader(value, 0, value.length).varint();
+  if (format >= FORMAT_MIN && format <= FORMAT) return;
+  throw new StoreVersionError(
+    `the store's file '${file}' has format ${format}; this version reads ${FORMAT_MIN} to ${FORMAT}`,
+  );
 }
 
-/** The error that a caller is told for one of lmdb-js or of the decoder. */
-export function translated(error: unknown, file: string): Error {
-  if (error instanceof TickwheelError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  const code = (error as { code?: unknown } | undefined)?.code;
-  const said = `${message} ${typeof code === 'string' ? code : ''}`;
-  if (error instanceof MalformedError || CORRUPT.test(said)) {
-    return new StoreCorruptError(`the store's file '${file}' is damaged: ${message}`, {
-      cause: error,
-    });
-  }
-  if (VERSION.test(said)) {
-    return new StoreVersionError(`the store's file '${file}' has another format: ${message}`, {
-      cause: error,
-    });
-  }
-  if (FULL.test(said) || (CUT_OFF.test(said) && isFull(file))) {
-    return new StoreFullError(`no space for the store's file '${file}': ${message}`, {
-      cause: error,
-    });
-  }
-  return new StoreUnavailableError(`the store's file '${file}' can't be used: ${message}`, {
-    cause: error,
-  });
+/** lmdb-js ends the process when it can't open the file in which LMDB notes who reads. */
+function checkLockFile(file: string, { readOnly = false }: EnvironmentOptions): void {
+  const lock = `${file}-lock`;
+  const found = statSync(lock, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (!found.isFile()) throw new StoreUnavailableError(`the store's file '${lock}' is no file`);
+  if (!readOnly) accessSync(lock, constants.R_OK | constants.W_OK);
 }

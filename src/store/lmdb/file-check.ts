@@ -3,126 +3,204 @@
  * reading ends the process.
  *
  * A file may rightly be shorter than its newest page says, when those at the end are free. So one that is too short is
- * made longer: what is missing reads as zeros, which LMDB finds to be no page, as soon as something needs it.
+ * made longer: what is missing reads as zeros, which page-check.ts finds to be no page, if it is needed.
  *
- * A file that was made and never flushed may be anything after power loss: its pages are there or are blank, in any mixture.
- * Nobody was told of anything in it, so it is emptied. What was flushed once always has both of its first pages. Where both
- * are blank and others are not it cannot be told, and is refused: better by hand than in silence.
+ * A store's file gets its name when it has been flushed (opening.ts), so one that lacks a first page is damaged, never new.
+ *
+ *   page 0   header 24 · meta of even transactions 144 · … · in its middle: the meta of the newest flushed transaction
+ *   page 1   header 24 · meta of odd transactions 144
+ *   meta     magic u32 · version u32 · address 8 · map size 8 · tree of what is free 48 · tree of databases 48 · last page u64
+ *            · transaction u64 · boot i64
+ *   tree     pad u32 · flags u16 · depth u16 · branch pages u64 · leaf pages u64 · overflow pages u64 · entries u64 · root u64
  */
-import { closeSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
-import { StoreCorruptError } from '../../core/errors.js';
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, readSync } from 'node:fs';
+import { StoreCorruptError, StoreVersionError } from '../../core/errors.js';
 
 const MAGIC = 0xbeef_c0de;
-/** In each of the two meta pages (mdb.c, MDB_page_header and MDB_meta). */
-const MAGIC_AT = 24;
-const PAGE_SIZE_AT = 48;
-const LAST_PAGE_AT = 144;
-const TRANSACTION_AT = 152;
-const META_BYTES = 160;
+/** Of LMDB's files, not of what we keep in them. */
+const VERSION = 2;
+/** What kind of page it is; that of one with a meta. */
+const KIND_AT = 18;
+const META_PAGE = 8;
+const META_AT = 24;
+const META_BYTES = 144;
+/** Within a meta. */
+const VERSION_AT = 4;
+const FREE_AT = 24;
+const MAIN_AT = 72;
+const LAST_PAGE_AT = 120;
+const TRANSACTION_AT = 128;
+const BOOT_AT = 136;
+/** Of a tree; that of what is free has the size of a page as its pad. */
+export const TREE_BYTES = 48;
+/** MDB_OVERLAPPINGSYNC, in a meta that was not flushed when it was written. */
+const IS_UNFLUSHED = 0x1000;
+/** MDB_NOSUBDIR, and MDB_INTEGERKEY of the tree of what is free: no more is set in any meta of ours. */
+const FLAGS = 0x4008;
 const PAGE_BYTES_MAX = 65_536;
-/** What the pages of a system may be, where the file does not say. */
-const PAGE_BYTES = [4096, 8192, 16_384, 32_768, 65_536];
-/** Those of the first open: one for each database, and that of the epoch. What anybody was told of comes later. */
-export const FIRST_TRANSACTIONS = 17;
-/** The first page may have had one more than the second: of what is known of both, so many are of the first open. */
-const KNOWN_MAX = FIRST_TRANSACTIONS - 1;
-/** No file that was never flushed is longer. */
-const UNFLUSHED_MAX = 2 ** 24;
+/** Address space, not memory or disk: reserved once, since moving a map stops everything that reads it. */
+export const MAP_BYTES = 2 ** 40;
 
-interface Meta {
+/** A B-tree: a database, the list of them, or what is free. */
+export interface Tree {
+  readonly flags: number;
+  readonly depth: number;
+  readonly branchPages: number;
+  readonly leafPages: number;
+  readonly overflowPages: number;
+  readonly entries: number;
+  readonly root: bigint;
+}
+
+export interface Meta {
   readonly pageBytes: number;
   readonly lastPage: number;
   readonly transaction: number;
+  readonly isUnflushed: boolean;
+  readonly boot: bigint;
+  readonly free: Tree;
+  readonly main: Tree;
 }
 
-/** `blank`: zeros, or beyond the end of the file. */
-type Page = Meta | 'blank' | 'damaged';
-
-/** Whether `checkFile` would change it. @throws StoreCorruptError when it is no store's */
-export function needsMending(file: string): boolean {
-  const fd = openSync(file, 'r');
-  try {
-    const { size } = fstatSync(fd);
-    if (size === 0) return false;
-    const needed = bytesNeeded(fd, file, size);
-    return needed === 0 || size < needed;
-  } finally {
-    closeSync(fd);
-  }
+export function treeAt(bytes: Buffer, at: number): Tree {
+  return {
+    flags: bytes.readUInt16LE(at + 4),
+    depth: bytes.readUInt16LE(at + 6),
+    branchPages: Number(bytes.readBigUInt64LE(at + 8)),
+    leafPages: Number(bytes.readBigUInt64LE(at + 16)),
+    overflowPages: Number(bytes.readBigUInt64LE(at + 24)),
+    entries: Number(bytes.readBigUInt64LE(at + 32)),
+    root: bytes.readBigUInt64LE(at + 40),
+  };
 }
 
-/** The number of the newest transaction that is visible. */
-export function newestTransaction(file: string): number {
-  const fd = openSync(file, 'r');
-  try {
-    const first = readPage(fd, 0);
-    const pageBytes = typeof first === 'string' ? pageBytesOf(fd) : first.pageBytes;
-    const second = readPage(fd, pageBytes);
-    return Math.max(
-      ...[first, second].map((page) => (typeof page === 'string' ? 0 : page.transaction)),
-    );
-  } finally {
-    closeSync(fd);
-  }
+type Found = Meta | 'other version' | undefined;
+
+/** Of a page that has one. */
+function readMetaPage(fd: number, at: number): Found {
+  const header = Buffer.alloc(META_AT);
+  readSync(fd, header, 0, META_AT, at);
+  return header.readUInt16LE(KIND_AT) === META_PAGE ? readMeta(fd, at + META_AT) : undefined;
 }
 
-/** Does nothing when there is no file yet, or an empty one. @throws StoreCorruptError */
-export function checkFile(file: string): void {
-  let fd: number;
-  try {
-    fd = openSync(file, 'r+');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-    throw error;
-  }
-  try {
-    const { size } = fstatSync(fd);
-    if (size === 0) return;
-    const needed = bytesNeeded(fd, file, size);
-    if (needed === 0 || size < needed) ftruncateSync(fd, needed);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** By both meta pages; 0: nothing in it was ever flushed. */
-function bytesNeeded(fd: number, file: string, size: number): number {
-  const first = readPage(fd, 0);
-  const pageBytes = typeof first === 'string' ? pageBytesOf(fd) : first.pageBytes;
-  const second = readPage(fd, pageBytes);
-  if (typeof first !== 'string' && typeof second !== 'string') {
-    return (Math.max(first.lastPage, second.lastPage) + 1) * pageBytes;
-  }
-  const isUnflushed = isBlankOrFirst(first) && isBlankOrFirst(second);
-  const hasMeta = typeof first !== 'string' || typeof second !== 'string';
-  if (isUnflushed && size <= UNFLUSHED_MAX && (hasMeta || isBlank(fd, size))) return 0;
-  throw new StoreCorruptError(`the store's file '${file}' is damaged: it does not begin as one`);
-}
-
-function isBlankOrFirst(page: Page): boolean {
-  if (page === 'damaged') return false;
-  return page === 'blank' || page.transaction <= KNOWN_MAX;
-}
-
-/** As the second page says, if the first is blank. */
-function pageBytesOf(fd: number): number {
-  return PAGE_BYTES.find((bytes) => typeof readPage(fd, bytes) !== 'string') ?? 4096;
-}
-
-function isBlank(fd: number, size: number): boolean {
-  const bytes = Buffer.alloc(size);
-  readSync(fd, bytes, 0, size, 0);
-  return bytes.every((byte) => byte === 0);
-}
-
-function readPage(fd: number, at: number): Page {
+function readMeta(fd: number, at: number): Found {
   const bytes = Buffer.alloc(META_BYTES);
   readSync(fd, bytes, 0, META_BYTES, at);
-  if (bytes.every((byte) => byte === 0)) return 'blank';
-  if (bytes.readUInt32LE(MAGIC_AT) !== MAGIC) return 'damaged';
-  const pageBytes = bytes.readUInt32LE(PAGE_SIZE_AT);
+  if (bytes.readUInt32LE(0) !== MAGIC) return undefined;
+  if (bytes.readUInt16LE(VERSION_AT) !== VERSION) return 'other version';
+  return metaOf(bytes);
+}
+
+/** LMDB writes it from its map size on: it has neither magic nor version. Undefined: nothing was flushed, or it is damaged. */
+function readFlushed(fd: number, pageBytes: number): Meta | undefined {
+  const bytes = Buffer.alloc(META_BYTES);
+  readSync(fd, bytes, 0, META_BYTES, pageBytes / 2 + META_AT);
+  return metaOf(bytes);
+}
+
+function metaOf(bytes: Buffer): Meta | undefined {
+  const pageBytes = bytes.readUInt32LE(FREE_AT);
   const lastPage = Number(bytes.readBigUInt64LE(LAST_PAGE_AT));
-  const transaction = Number(bytes.readBigUInt64LE(TRANSACTION_AT));
-  const isSane = pageBytes >= 256 && pageBytes <= PAGE_BYTES_MAX && lastPage < 2 ** 40;
-  return isSane ? { pageBytes, lastPage, transaction } : 'damaged';
+  const isSane = pageBytes >= 256 && pageBytes <= PAGE_BYTES_MAX;
+  if (!isSane || (lastPage + 1) * pageBytes > MAP_BYTES) return undefined;
+  const free = treeAt(bytes, FREE_AT);
+  const main = treeAt(bytes, MAIN_AT);
+  if ((free.flags & ~IS_UNFLUSHED) !== FLAGS || main.flags !== 0) return undefined;
+  return {
+    pageBytes,
+    lastPage,
+    transaction: Number(bytes.readBigUInt64LE(TRANSACTION_AT)),
+    isUnflushed: (free.flags & IS_UNFLUSHED) !== 0,
+    boot: bytes.readBigInt64LE(BOOT_AT),
+    free,
+    main,
+  };
+}
+
+interface Metas {
+  readonly newest: Meta;
+  readonly older: Meta;
+  /** That of the newest flushed transaction, once there was one. */
+  readonly flushed: Meta | undefined;
+}
+
+/** @throws StoreCorruptError, StoreVersionError */
+function readMetas(fd: number, file: string): Metas {
+  const first = readMetaPage(fd, 0);
+  const second = readMetaPage(fd, typeof first === 'object' ? first.pageBytes : 4096);
+  if (first === 'other version' && second === first) {
+    throw new StoreVersionError(`the store's file '${file}' is of another version of LMDB`);
+  }
+  if (typeof first !== 'object' || typeof second !== 'object') {
+    const what = fstatSync(fd).size === 0 ? 'it is empty' : 'it does not begin as one';
+    throw new StoreCorruptError(`the store's file '${file}' is damaged: ${what}`);
+  }
+  const flushed = readFlushed(fd, first.pageBytes);
+  const isFirst = first.transaction >= second.transaction;
+  const metas = {
+    newest: isFirst ? first : second,
+    older: isFirst ? second : first,
+    flushed,
+  };
+  // Each transaction writes the other meta. Where the machine went down in between, one may have been lost.
+  const { newest, older } = metas;
+  const isTorn = isOfThisBoot(newest) && newest.transaction !== older.transaction + 1;
+  if (isTorn || (flushed?.transaction ?? 0) > newest.transaction) {
+    throw new StoreCorruptError(`the store's file '${file}' is damaged: its newest state is gone`);
+  }
+  return metas;
+}
+
+/** Of the newest transaction that is visible. @throws StoreCorruptError, StoreVersionError */
+export function newestMeta(file: string): Meta {
+  return reading(file, 'r', (fd) => readMetas(fd, file).newest);
+}
+
+/**
+ * Whether who opens it for reading would see what is not whole: it is too short, or what was visible and not flushed when
+ * the machine went down is in it, which who opens it for writing takes back. @throws StoreCorruptError
+ */
+export function needsMending(file: string): boolean {
+  return reading(file, 'r', (fd) => {
+    const metas = readMetas(fd, file);
+    const { newest, flushed } = metas;
+    if (fstatSync(fd).size < bytesNeeded(metas)) return true;
+    if (!newest.isUnflushed || isOfThisBoot(newest)) return false;
+    return (flushed?.transaction ?? 0) < newest.transaction;
+  });
+}
+
+/** Makes it as long as it must be. @throws StoreCorruptError */
+export function checkFile(file: string): void {
+  reading(file, 'r+', (fd) => {
+    const needed = bytesNeeded(readMetas(fd, file));
+    if (fstatSync(fd).size < needed) ftruncateSync(fd, needed);
+  });
+}
+
+function bytesNeeded({ newest, older }: Metas): number {
+  return (Math.max(newest.lastPage, older.lastPage) + 1) * newest.pageBytes;
+}
+
+function reading<T>(file: string, flags: 'r' | 'r+', read: (fd: number) => T): T {
+  const fd = openSync(file, flags);
+  try {
+    return read(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function isOfThisBoot({ boot }: Meta): boolean {
+  return boot !== 0n && boot === bootOfNow();
+}
+
+/** As LMDB writes it: the beginning of the system's name of this boot. */
+function bootOfNow(): bigint {
+  try {
+    const name = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1');
+    return BigInt(`0x${name.slice(0, name.indexOf('-'))}`);
+  } catch {
+    return 0n;
+  }
 }

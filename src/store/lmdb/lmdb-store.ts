@@ -8,10 +8,10 @@ import { mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { nextTurn } from '../../clock/turn.js';
 import { optionsOf, refuse } from '../../core/arguments.js';
-import { StoreUnavailableError, TickwheelError } from '../../core/errors.js';
 import type { Store, StoreCapabilities, StoreOpenOptions, StoreSession } from '../store.js';
 import { acquireLock, LOCK_FILE } from './lock.js';
 import type { Tuning } from './opening.js';
+import { translated } from './translated.js';
 
 export interface LmdbStoreOptions {
   /** The directory; made when it is not there. */
@@ -75,11 +75,7 @@ export class LmdbStore implements Store {
       made = makeDirectory(this.#path);
       release = await this.#lock();
     } catch (error) {
-      if (error instanceof TickwheelError) throw error;
-      const why = (error as Error).message;
-      throw new StoreUnavailableError(`the store cannot be opened in '${this.#path}': ${why}`, {
-        cause: error,
-      });
+      throw translated(error, this.#path);
     }
     try {
       // Only those who have such a store load the library.

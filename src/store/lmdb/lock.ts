@@ -24,8 +24,8 @@ export function acquireLock(path: string): (() => void) | undefined {
   const own: Holder = { pid: process.pid, start: startOf(process.pid), boot: bootId() };
   const text = JSON.stringify(own);
   const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, text);
   try {
+    writeFileSync(draft, text);
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       if (link(draft, path)) return () => release(path, text);
       const held = read(path);
@@ -40,6 +40,12 @@ export function acquireLock(path: string): (() => void) | undefined {
     rmSync(draft, { force: true });
   }
   throw locked(path, parse(read(path) ?? '')?.pid ?? 0);
+}
+
+/** Whether a process holds it that has not ended. */
+export function isHeld(path: string): boolean {
+  const holder = parse(read(path) ?? '');
+  return holder !== undefined && lifeOf(holder) !== 'dead';
 }
 
 function locked(path: string, pid: number): StoreLockedError {
@@ -88,7 +94,7 @@ function read(path: string): string | undefined {
 function parse(text: string): Holder | undefined {
   try {
     const holder = JSON.parse(text) as Holder;
-    return Number.isInteger(holder.pid) ? holder : undefined;
+    return Number.isInteger(holder.pid) && holder.pid > 0 ? holder : undefined;
   } catch {
     return undefined;
   }

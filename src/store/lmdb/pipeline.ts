@@ -15,8 +15,9 @@ import { bytesOf, Deferred } from '../commit-parts.js';
 import type { Commit, Refusal, Unit } from '../store.js';
 import type { Arena, Writer } from './bytes.js';
 import type { CommitContext } from './due/commit-context.js';
-import { type Environment, translated } from './environment.js';
+import type { Environment } from './environment.js';
 import { ReaderGate } from './reader-gate.js';
+import { translated } from './translated.js';
 
 export interface PipelineParts {
   readonly env: Environment;

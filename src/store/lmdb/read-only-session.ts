@@ -1,6 +1,8 @@
 /** A session that reads a store, also while another process has it open, and changes nothing. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { StoreUnavailableError } from '../../core/errors.js';
+import { nextTurn } from '../../clock/turn.js';
+import { StoreLockedError, StoreUnavailableError } from '../../core/errors.js';
 import type { AttemptRecord, OccurrenceRecord, TaskView } from '../../core/model.js';
 import type {
   Commit,
@@ -13,21 +15,62 @@ import type {
   StoreSession,
   TaskQuery,
 } from '../store.js';
-import { DATA_FILE, Environment, translated } from './environment.js';
-import { checkFormat } from './opening.js';
+import { DATA_FILE, Environment } from './environment.js';
+import { needsMending, newestMeta } from './file-check.js';
+import { acquireLock, isHeld, LOCK_FILE } from './lock.js';
+import { epochOf } from './opening.js';
+import { checkPages, PAGES_AT_OPEN } from './page-check.js';
 import { StoreReader } from './reader.js';
 import { openBeside } from './reader-gate.js';
+import { translated } from './translated.js';
 
-/** @throws StoreCorruptError, StoreVersionError, StoreUnavailableError when there is no store */
-export async function openReader(path: string): Promise<StoreReader> {
-  const open = () => Environment.open(path, { readOnly: true });
-  const env = await openBeside(path, join(path, DATA_FILE), open);
+/**
+ * @param pagesMax how many pages are looked at before; none where a scheduler, which has looked at them, writes
+ * @throws StoreCorruptError, StoreVersionError, StoreUnavailableError when there is no store
+ */
+export async function openReader(path: string, pagesMax = PAGES_AT_OPEN): Promise<StoreReader> {
+  const file = join(path, DATA_FILE);
   try {
-    checkFormat(env);
-    return new StoreReader(env);
+    if (!existsSync(file)) {
+      throw new StoreUnavailableError(`there is no store: '${file}' does not exist`);
+    }
+    if (needsMending(file)) await mend(path);
+    await checkUnwritten(path, file, pagesMax);
+    const open = () => Environment.open(path, { readOnly: true });
+    return new StoreReader(await openBeside(path, file, open));
   } catch (error) {
-    await env.close();
-    throw translated(error, env.file);
+    throw translated(error, file);
+  }
+}
+
+/** As a scheduler does when it opens it. */
+async function mend(path: string): Promise<void> {
+  let release: (() => void) | undefined;
+  try {
+    release = acquireLock(join(path, LOCK_FILE));
+  } catch (error) {
+    // Its scheduler has looked at it, and is writing its end.
+    if (error instanceof StoreLockedError) return;
+    throw error;
+  }
+  // Or it is just being ended by the system.
+  if (release === undefined) return;
+  try {
+    await Environment.open(path).close();
+  } finally {
+    release();
+  }
+}
+
+async function checkUnwritten(path: string, file: string, pagesMax: number): Promise<void> {
+  const lock = join(path, LOCK_FILE);
+  if (isHeld(lock)) return;
+  const { transaction } = newestMeta(file);
+  try {
+    for (const _ of checkPages(file, pagesMax)) await nextTurn();
+  } catch (error) {
+    // A scheduler may have begun to write meanwhile.
+    if (!isHeld(lock) && newestMeta(file).transaction === transaction) throw error;
   }
 }
 
@@ -40,7 +83,7 @@ export class ReadOnlySession implements StoreSession {
 
   constructor(reader: StoreReader) {
     this.#reader = reader;
-    this.epoch = checkFormat(reader.env);
+    this.epoch = epochOf(reader.env);
   }
 
   commit(): Commit {

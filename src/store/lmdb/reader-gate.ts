@@ -10,7 +10,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../clock/system.js';
 import { StoreLockedError } from '../../core/errors.js';
-import { newestTransaction } from './file-check.js';
+import { newestMeta } from './file-check.js';
 import { acquireLock, LOCK_FILE } from './lock.js';
 
 const GATE_FILE = 'tickwheel.opening';
@@ -76,7 +76,7 @@ export async function openBeside<T extends { close(): Promise<void> }>(
       const newest = await whenQuiet(file);
       const opened = open();
       await systemClock().sleep(QUIET_MS);
-      if (newestTransaction(file) === newest) return opened;
+      if (newestMeta(file).transaction === newest) return opened;
       await opened.close();
     }
   } finally {
@@ -100,9 +100,9 @@ async function shutGate(file: string): Promise<(() => void) | undefined> {
 
 /** @returns the newest transaction, when there was none for a while */
 async function whenQuiet(file: string): Promise<number> {
-  for (let newest = newestTransaction(file); ; ) {
+  for (let newest = newestMeta(file).transaction; ; ) {
     await systemClock().sleep(QUIET_MS);
-    const now = newestTransaction(file);
+    const now = newestMeta(file).transaction;
     if (now === newest) return newest;
     newest = now;
   }

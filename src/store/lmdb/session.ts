@@ -20,7 +20,7 @@ import { Applier } from './apply.js';
 import { type Arena, Writer } from './bytes.js';
 import { Counts } from './counts.js';
 import { DueIndex } from './due/due-index.js';
-import { type Environment, translated } from './environment.js';
+import type { Environment } from './environment.js';
 import { KeyHolders } from './key-holders.js';
 import { type KeySizes, StoredKeys } from './key-index.js';
 import { Pipeline } from './pipeline.js';
@@ -34,6 +34,7 @@ import { RowCache } from './row-cache.js';
 import { RowCodec } from './row-codec.js';
 import type { RowLogLimits } from './row-log.js';
 import { Settings } from './settings.js';
+import { translated } from './translated.js';
 
 export interface SessionOptions {
   readonly env: Environment;

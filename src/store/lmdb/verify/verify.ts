@@ -1,16 +1,16 @@
 /**
- * Recounts every counter and compares every index with the records, both ways. It only reads, and works beside a process
+ * Looks at every page, if nobody writes (page-check.ts), recounts every counter and compares every index with the records, both ways. It only reads, and works beside a process
  * that writes: what belongs together is read from one snapshot, and a newer one is taken after each piece. Counts need all
  * of it from one: they are compared if nothing was committed meanwhile, or else counted again in one go, if that is
  * short enough; for as long, pages that the writer frees are not used again.
  */
 import { nextTurn } from '../../../clock/turn.js';
 import { MalformedError } from '../bytes.js';
-import { translated } from '../environment.js';
 import { idText } from '../keys.js';
 import { openReader } from '../read-only-session.js';
 import type { StoreReader } from '../reader.js';
 import { hasEnded } from '../row.js';
+import { translated } from '../translated.js';
 import { IndexesCheck } from './check-indexes.js';
 import { RecordsCheck } from './check-records.js';
 import { checkRowLog, checkSeals } from './check-seals.js';
@@ -42,7 +42,7 @@ export interface Verification {
 
 /** @throws StoreCorruptError, StoreVersionError, StoreUnavailableError when there is no store */
 export async function verifyStore({ path, nowMs }: VerifyOptions): Promise<Verification> {
-  const reader = await openReader(path);
+  const reader = await openReader(path, Number.POSITIVE_INFINITY);
   try {
     return await verify(reader, nowMs);
   } catch (error) {
