@@ -34,6 +34,11 @@ describe('any world', () => {
     },
   );
 
+  it('knows that a task whose key another took lives again without it (seed 2667: its redrive)', async () => {
+    const { violations } = await simulate({ seed: 2667, steps: 500 });
+    expect(violations).toEqual([]);
+  });
+
   it('saw every legal transition and every fault', () => {
     console.info(`memory, ${SEEDS.length} seeds\n${tally}`);
     expect(tally.missing).toEqual([]);

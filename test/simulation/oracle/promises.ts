@@ -24,6 +24,8 @@ export class Promises {
   readonly #cancelled = new Set<string>();
   readonly #gates = new Map<string, Gate>();
   readonly #holders = new Map<string, string>();
+  /** Ended, and another has taken their key since: a redrive makes them live again, without it. */
+  readonly #keyless = new Set<string>();
   readonly #creators = new Map<string, string>();
   /** Runs that were triggered while their task was paused: the pause does not hold them. */
   readonly #free = new Set<string>();
@@ -121,6 +123,7 @@ export class Promises {
     if (holder !== undefined && stillHolds(holder, nowMs)) {
       this.#fault(`3 ${id} was created with the key of ${holder.id}`);
     }
+    if (holder !== undefined) this.#keyless.add(holder.id);
     this.#holders.set(key, id);
   }
 
@@ -141,7 +144,7 @@ export class Promises {
     this.#holders.clear();
     for (const id of [...visible.keys()].sort()) {
       const task = visible.get(id)?.task;
-      if (task?.idempotencyKey === undefined) continue;
+      if (task?.idempotencyKey === undefined || this.#keyless.has(id)) continue;
       this.#holders.set(`${task.tenant}\n${task.idempotencyKey}`, id);
     }
   }
