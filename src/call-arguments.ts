@@ -1,5 +1,5 @@
 /** What callers give to the scheduler's calls besides work: what is allowed, and how it is read. */
-import { integerOf, optionsOf, refuse, signalOf, textOf } from './check.js';
+import { integerOf, optionsOf, refuse, textOf } from './check.js';
 import { InvalidArgumentError } from './core/errors.js';
 import type { Scope } from './engine/scopes.js';
 import type { EventType } from './present.js';
@@ -35,7 +35,6 @@ export const EVENT_TYPES: readonly (EventType | '*')[] = [
   '*',
 ];
 
-export { signalOf };
 export const ID_MAX = 128;
 export const SHUTDOWN = new Set(['drain', 'timeout'] as const);
 export const WAIT = new Set(['timeout', 'signal'] as const);

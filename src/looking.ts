@@ -11,10 +11,9 @@ import {
   pageOf,
   pageWith,
   REF,
-  signalOf,
   WAIT,
 } from './call-arguments.js';
-import { oneOf, optionsOf, textOf } from './check.js';
+import { oneOf, optionsOf, signalOf, textOf } from './check.js';
 import { OccurrenceNotFoundError, TaskNotFoundError } from './core/errors.js';
 import { isId } from './core/id.js';
 import { type OccurrenceRecord, parseOccurrenceId, type TaskView } from './core/model.js';

@@ -7,10 +7,9 @@ import {
   reasonOf,
   SHUTDOWN,
   scopeOf,
-  signalOf,
   VERSION,
 } from './call-arguments.js';
-import { functionOf, integerOf, oneOf, optionsOf, refuse, textOf } from './check.js';
+import { functionOf, integerOf, oneOf, optionsOf, refuse, signalOf, textOf } from './check.js';
 import {
   OccurrenceNotFoundError,
   SchedulerStateError,

@@ -201,7 +201,8 @@ export class Environment {
       });
       this.db = Object.fromEntries(dbs) as unknown as Record<DbName, Db>;
     } catch (error) {
-      void this.#root.close();
+      // Why it cannot be opened is what counts, not how it closes.
+      this.#root.close().then(undefined, ignore);
       throw error;
     }
   }

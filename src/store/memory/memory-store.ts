@@ -54,7 +54,7 @@ const OPTIONS = new Set(['commitDelay', 'flushDelay', 'fail', 'failFlush', 'maxR
 const EPOCH_MAX = 2 ** 20;
 
 /**
- * A store in this process's memory: nothing survives the process. A pending one-off takes about 250 bytes and
+ * A store in this process's memory: nothing survives the process. A pending one-off takes about 200 bytes and
  * its payload's length.
  * @throws InvalidArgumentError on a bad or unknown option
  */

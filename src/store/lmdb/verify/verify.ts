@@ -1,6 +1,6 @@
 /**
- * Looks at every page, if nobody writes (page-check.ts), recounts every counter and compares every index with the records, both ways. It only reads, and works beside a process
- * that writes: what belongs together is read from one snapshot, and a newer one is taken after each piece. Counts need all
+ * Looks at every page, if nobody writes (page-check.ts), recounts every counter and compares every index with the
+ * records, both ways. It only reads, and works beside a process that writes: what belongs together is read from one snapshot, and a newer one is taken after each piece. Counts need all
  * of it from one: they are compared if nothing was committed meanwhile, or else counted again in one go, if that is
  * short enough; for as long, pages that the writer frees are not used again.
  */
