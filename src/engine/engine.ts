@@ -378,7 +378,7 @@ export class Engine implements ClockParticipant {
         ? error
         : new StoreUnavailableError('the scheduler has stopped', { cause: error });
     parts.failure = failure;
-    for (const job of parts.inbox.takeJobs(Number.MAX_SAFE_INTEGER)) {
+    for (const job of parts.inbox.takeAllJobs()) {
       job.group.settle(job.index, { kind: 'failed', error: failure });
     }
     for (const drained of this.#onDrained) drained();

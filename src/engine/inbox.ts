@@ -1,12 +1,20 @@
 /** What the outside world has told the loop and it has not looked at yet. Callbacks only enqueue here. */
 import type { AttemptEvent } from '../core/event.js';
 import type { Report } from '../execution/executor.js';
+import type { JobBounds } from './bounds.js';
 import type { Job } from './job.js';
 
 /** An event of an attempt whose commit failed: it must not be lost. */
 export interface Redo {
   readonly taskId: string;
   readonly event: AttemptEvent;
+}
+
+/** It creates a task that could start now. */
+function isDueAtOnce({ work }: Job, nowMs: number): boolean {
+  if (work.kind !== 'task' || work.event.kind !== 'create') return false;
+  const { schedule } = work.event.task;
+  return schedule.kind === 'once' && schedule.at <= nowMs;
 }
 
 const COMPACT_MIN = 1024;
@@ -52,9 +60,13 @@ export class Inbox {
     this.#reloads.push(taskId);
   }
 
-  /** Jobs in the order in which they came, `max` at most. */
-  takeJobs(max: number): Job[] {
-    const end = Math.min(this.#jobs.length, this.#head + max);
+  /** Jobs in the order in which they came, as far as the bounds allow it. */
+  takeJobs({ all, dueAtOnce }: JobBounds, nowMs: number): Job[] {
+    const most = Math.min(this.#jobs.length, this.#head + all);
+    let end = this.#head;
+    for (let dueLeft = dueAtOnce; end < most; end++) {
+      if (isDueAtOnce(this.#jobs[end] as Job, nowMs) && --dueLeft < 0) break;
+    }
     const taken = this.#jobs.slice(this.#head, end);
     this.#head = end;
     if (end === this.#jobs.length) {
@@ -66,6 +78,13 @@ export class Inbox {
       this.#head = 0;
     }
     return taken;
+  }
+
+  takeAllJobs(): Job[] {
+    const jobs = this.#jobs.slice(this.#head);
+    this.#jobs = [];
+    this.#head = 0;
+    return jobs;
   }
 
   takeReports(): Report[] {

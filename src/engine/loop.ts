@@ -20,19 +20,13 @@ import type { Report } from '../execution/executor.js';
 import type { Commit } from '../store/store.js';
 import { Apply, timedOf } from './apply.js';
 import { Batch } from './batch.js';
+import { aimOf, DUE_MAX, jobsOf, startable } from './bounds.js';
+import type { Dispatch } from './dispatch.js';
 import type { Job, Outcome, TaskJob } from './job.js';
 import type { EngineParts } from './parts.js';
 import { Reconcile } from './reconcile.js';
 import type { ActiveTask } from './working-set.js';
 
-/** Bounds of one turn, so that a flood of one kind never holds up the others. */
-const JOBS_MIN = 256;
-const JOBS_MAX = 4096;
-const JOBS_SHARE = 2;
-const DUE_MAX = 1024;
-/** Ready work that is aimed at: so much, or what so many turns claim. */
-const READY_MIN = 512;
-const READY_TURNS = 2;
 /**
  * Of so many jobs in a turn, one-offs that are due start in the turn that creates them: two commits a task instead
  * of three, a third more throughput. Of fewer, a caller hears of its task before that starts, and may still stop it.
@@ -236,12 +230,11 @@ export class Loop {
   }
 
   async #decideJobs(batch: Batch): Promise<void> {
-    const { inbox, working, timing } = this.#parts;
-    // A long queue shrinks by a share: what waits there is dear, for each job is a dozen objects on the heap. But where
-    // work is overdue already, creates wait, and are refused when too many do.
-    const isBehind = (timing?.overdue ?? 0) > 0;
-    const share = isBehind ? 0 : Math.ceil(inbox.jobs / JOBS_SHARE);
-    const jobs = inbox.takeJobs(Math.min(JOBS_MAX, Math.max(JOBS_MIN, share)));
+    const { inbox, working, timing, dispatch, ready } = this.#parts;
+    const overdue = timing?.overdue ?? 0;
+    const canStart = this.#executes() ? startable(dispatch as Dispatch, ready, overdue) : 0;
+    if (timing !== undefined) timing.offersMax = canStart;
+    const jobs = inbox.takeJobs(jobsOf(inbox.jobs, overdue, canStart), batch.facts.nowMs);
     this.#inHand = jobs;
     if (jobs.length === 0) return;
     const ids: string[] = [];
@@ -324,9 +317,9 @@ export class Loop {
   }
 
   async #decideDue(batch: Batch): Promise<void> {
-    const { timing, working, dispatch } = this.#parts;
+    const { timing, working, dispatch, ready } = this.#parts;
     if (timing === undefined || dispatch === undefined || !this.#executes()) return;
-    this.#aim();
+    ready.aim = aimOf(dispatch, this.#claimedLast);
     const due = timing.take(batch.facts.nowMs, DUE_MAX);
     if (due.length === 0) return;
     await working.load(due.map((admitted) => admitted.taskId));
@@ -339,13 +332,6 @@ export class Loop {
       this.#apply.placeEarly(active, occurrenceId, batch.facts.nowMs);
       batch.touched.push(active);
     }
-  }
-
-  /** Ready work enough for this turn and the next: what waits longer does so in the backlog, which is no object. */
-  #aim(): void {
-    const { ready, dispatch } = this.#parts;
-    if (dispatch === undefined) return;
-    ready.aim = Math.max(READY_MIN, READY_TURNS * Math.max(dispatch.room, this.#claimedLast));
   }
 
   #awayUntilOf(active: ActiveTask): number {

@@ -78,6 +78,8 @@ export class Timing {
   #early: { slot: number; stamp: number }[] = [];
   #earliestMs = Number.POSITIVE_INFINITY;
   #offers: Offered[] = [];
+  /** Offers that are worth while: so many could start beside what is overdue. */
+  offersMax = Number.POSITIVE_INFINITY;
   /** True when the last `take` left due work behind. */
   moreDue = false;
   /** Something went into the wheel that the last `take` cannot have seen. */
@@ -141,9 +143,9 @@ export class Timing {
    * never timed otherwise. It need not be kept here: what `take` does not let go is forgotten.
    */
   offer(timed: Timed, taskId: string, nowMs: number): void {
-    const { backlog, lanes } = this.#options;
+    const { lanes } = this.#options;
     // Those that were due before it go first.
-    if (timed.dueAt > nowMs || backlog.size > 0 || this.moreDue) return;
+    if (timed.dueAt > nowMs || this.#offers.length >= this.offersMax || this.moreDue) return;
     const lane = lanes.intern(timed.tenant, timed.handler, timed.handlerVersion);
     const handle = this.#wheel.insert(tickOf(timed.dueAt), OFFERS_FROM + this.#offers.length);
     const { occurrenceId } = timed;

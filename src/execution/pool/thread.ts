@@ -21,9 +21,9 @@ import { ENDED_VOID, ENTERED, SENT, SharedSlots } from './slots.js';
 /** A run that has not entered so long after its sending is taken back. */
 export const ENTER_WITHIN_MS = 5;
 /** Work that may wait on a thread beyond its free slots. */
-const AHEAD_MS = 1;
+const AHEAD_MS = 2;
 /** Runs that may wait on a thread beyond its slots, however short they are. */
-const AHEAD_MAX = 256;
+const AHEAD_MAX = 1024;
 /** Handlers that take longer are not sent ahead: their slots are enough. */
 const AHEAD_SERVICE_MAX_MS = 0.5;
 

@@ -1,0 +1,52 @@
+/**
+ * How much one turn takes on, so that a flood of one kind never holds up the others.
+ *
+ * What a turn creates, starts and will hear the end of soon costs little: it goes from its job to its thread as one object,
+ * and is written twice. What it creates and cannot start is written a third time, waits in the near table, and is read again
+ * when its turn has come: twice the work. So of creates that are due at once a turn takes no more than can start, as long as
+ * that leaves callers waiting for no longer than their tasks would.
+ */
+import type { ReadyQueue } from '../core/ready-queue.js';
+import type { Dispatch } from './dispatch.js';
+import type { ActiveRun } from './runs.js';
+
+/** Jobs that a turn takes at least, where there are so many. */
+const JOBS_MIN = 256;
+const JOBS_MAX = 4096;
+const JOBS_SHARE = 2;
+/** Due occurrences that a turn looks at. */
+export const DUE_MAX = 1024;
+/** Ready work that is aimed at: so much, or what so many turns claim. */
+const READY_MIN = 512;
+const READY_TURNS = 2;
+
+/** What a turn takes of the jobs that wait. */
+export interface JobBounds {
+  readonly all: number;
+  /** Creates of tasks that are due by now. */
+  readonly dueAtOnce: number;
+}
+
+/** Ready work enough for this turn and the next: what waits longer does so in the backlog, which is no object. */
+export function aimOf(dispatch: Dispatch, claimedLast: number): number {
+  return Math.max(READY_MIN, READY_TURNS * Math.max(dispatch.room, claimedLast));
+}
+
+/**
+ * How many more occurrences could start in this turn than wait for it.
+ * @param overdue what waits in the backlog
+ */
+export function startable(
+  dispatch: Dispatch,
+  ready: ReadyQueue<ActiveRun>,
+  overdue: number,
+): number {
+  return Math.max(0, Math.min(DUE_MAX, dispatch.room) - ready.size - overdue);
+}
+
+/** A long queue shrinks by a share. But where work is overdue already, creates wait, and are refused when too many do. */
+export function jobsOf(waiting: number, overdue: number, canStart: number): JobBounds {
+  const dueAtOnce = Math.max(JOBS_MIN, canStart);
+  const share = overdue > 0 ? dueAtOnce : Math.ceil(waiting / JOBS_SHARE);
+  return { all: Math.min(JOBS_MAX, Math.max(JOBS_MIN, share)), dueAtOnce };
+}
