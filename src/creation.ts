@@ -13,7 +13,7 @@ import type { TaskView } from './core/model.js';
 import { anchorOf, firstNominal } from './core/schedule.js';
 import { describe } from './core/units.js';
 import type { Engine } from './engine/engine.js';
-import type { Outcome, TaskJob } from './engine/job.js';
+import type { Outcome, TaskJob, WorkSource } from './engine/job.js';
 import { hashDefinition } from './execution/payload.js';
 import { presentTask, type Task } from './present.js';
 import { type ScheduleRequest, scheduleRequest } from './request.js';
@@ -33,27 +33,49 @@ export interface CreationOptions {
 export type Created = Task & { created: boolean };
 type Result = Created | TickwheelError;
 
-/** One item on its way: checked, encoded, and what its caller will be told. */
+/** An item that was checked and encoded: all that is kept of it until its turn comes. */
+interface Checked {
+  readonly handler: string;
+  readonly request: ScheduleRequest;
+  readonly payload: Encoded;
+  readonly definition: string | undefined;
+  readonly createdAt: number;
+  /** Its place among the items. */
+  readonly index: number;
+}
+
+function bytesOf({ payload }: Checked): number {
+  return payload.bytes.length + TASK_BYTES;
+}
+
+/** An item whose turn has come, and what its caller will be told. */
 class CreateJob implements TaskJob {
   readonly kind = 'task';
   readonly taskId: string;
   readonly event: Extract<CallEvent, { kind: 'create' }>;
-  readonly onConflict: ScheduleRequest['onConflict'];
-  readonly bytes: number;
-  /** Its place among the items. */
-  index = 0;
+  readonly item: Checked;
   told: Created | undefined;
   readonly #values: Values;
-  #payload: unknown;
-  #isTold = false;
 
-  constructor(task: NewTask, request: ScheduleRequest, payload: Encoded, values: Values) {
-    this.taskId = task.id;
+  constructor(id: string, item: Checked, values: Values) {
+    const { handler, request, payload, definition, createdAt } = item;
+    const task: NewTask = {
+      id,
+      tenant: request.tenant,
+      handler,
+      handlerVersion: request.handlerVersion,
+      payload: payload.bytes,
+      schedule: request.schedule,
+      policies: request.policies,
+      priority: request.priority,
+      idempotencyKey: request.idempotencyKey,
+      definition,
+      createdAt,
+    };
+    this.taskId = id;
     this.event = { kind: 'create', task };
-    this.onConflict = request.onConflict;
-    this.bytes = payload.bytes.length + TASK_BYTES;
+    this.item = item;
     this.#values = values;
-    this.#payload = payload.value;
   }
 
   get task(): NewTask {
@@ -61,11 +83,34 @@ class CreateJob implements TaskJob {
   }
 
   decided(view: TaskView): void {
-    // Told once; decided again (after a refusal), it is decoded anew.
-    const payload = this.#isTold ? undefined : { value: this.#payload };
-    this.told = presentCreated(view, this.#values.decode, true, payload);
-    this.#isTold = true;
-    this.#payload = undefined;
+    this.told = presentCreated(view, this.#values.decode, true, this.item.payload);
+  }
+}
+
+/** Items that were let in together, as jobs once their turn has come. */
+class CreateJobs implements WorkSource {
+  readonly jobs: CreateJob[] = [];
+  readonly #items: readonly Checked[];
+  readonly #makeJob: (item: Checked) => CreateJob;
+
+  constructor(items: readonly Checked[], makeJob: (item: Checked) => CreateJob) {
+    this.#items = items;
+    this.#makeJob = makeJob;
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  work(index: number): CreateJob {
+    const job = this.#makeJob(this.#items[index] as Checked);
+    this.jobs[index] = job;
+    return job;
+  }
+
+  isDueAtOnce(index: number, nowMs: number): boolean {
+    const { schedule } = (this.#items[index] as Checked).request;
+    return schedule.kind === 'once' && schedule.at <= nowMs;
   }
 }
 
@@ -84,8 +129,11 @@ export class Creation {
     this.#options = options;
   }
 
-  async create(items: readonly unknown[]): Promise<Result[]> {
-    if (items.length <= CHUNK) return this.#createChunk(items);
+  create(items: readonly unknown[]): Promise<Result[]> {
+    return items.length <= CHUNK ? this.#createChunk(items) : this.#createChunks(items);
+  }
+
+  async #createChunks(items: readonly unknown[]): Promise<Result[]> {
     const results: Result[] = [];
     const underWay: Promise<Result[]>[] = [];
     for (let from = 0; from < items.length || underWay.length > 0; from += CHUNK) {
@@ -102,71 +150,86 @@ export class Creation {
     return results;
   }
 
-  async #createChunk(items: readonly unknown[]): Promise<Result[]> {
+  /** What is async waits in functions that have no hold on the items: a long queue must not keep them. */
+  #createChunk(items: readonly unknown[]): Promise<Result[]> {
     const nowMs = this.#options.nowMs();
     const { admission } = this.#options.engine;
     const results: (Result | undefined)[] = new Array(items.length);
-    const admitted: CreateJob[] = [];
-    const refused: CreateJob[] = [];
+    const admitted: Checked[] = [];
+    const refused: Checked[] = [];
     for (let index = 0; index < items.length; index++) {
-      const job = this.#prepare(items[index], nowMs);
-      if (job instanceof TickwheelError) {
-        results[index] = job;
+      const item = this.#check(items[index], index, nowMs);
+      if (item instanceof TickwheelError) {
+        results[index] = item;
         continue;
       }
-      job.index = index;
-      const refusal = admission.admit(job.task.tenant, job.bytes);
+      const refusal = admission.admit(item.request.tenant, bytesOf(item));
       results[index] = refusal;
-      if (refusal === undefined) admitted.push(job);
-      else if (job.task.idempotencyKey !== undefined) refused.push(job);
+      if (refusal === undefined) admitted.push(item);
+      else if (item.request.idempotencyKey !== undefined) refused.push(item);
     }
+    return this.#createChecked(admitted, refused, results, nowMs);
+  }
+
+  async #createChecked(
+    admitted: readonly Checked[],
+    refused: readonly Checked[],
+    results: (Result | undefined)[],
+    nowMs: number,
+  ): Promise<Result[]> {
     await this.#submit(admitted, results);
     // Admission refuses creates; one whose key is held would be none.
     if (refused.length > 0) await this.#options.engine.settled();
-    for (const job of refused) {
-      results[job.index] = (await this.#meetAny(job, nowMs)) ?? results[job.index];
+    for (const item of refused) {
+      results[item.index] = (await this.#meetAny(item, nowMs)) ?? results[item.index];
     }
     return results as Result[];
   }
 
-  async #meetAny(job: CreateJob, nowMs: number): Promise<Result | undefined> {
-    const { tenant, idempotencyKey } = job.task;
+  readonly #makeJob = (item: Checked): CreateJob => {
+    const { nextId, values } = this.#options;
+    return new CreateJob(nextId(), item, values);
+  };
+
+  async #meetAny(item: Checked, nowMs: number): Promise<Result | undefined> {
+    const { tenant, idempotencyKey } = item.request;
     const { session } = this.#options;
     const holder = await session.taskIdOfKey(tenant, idempotencyKey as string, nowMs);
-    return holder === undefined ? undefined : this.#meetHolder(job, holder);
+    return holder === undefined ? undefined : this.#meetHolder(this.#makeJob(item), holder);
   }
 
-  async #submit(jobs: readonly CreateJob[], results: (Result | undefined)[]): Promise<void> {
+  async #submit(items: readonly Checked[], results: (Result | undefined)[]): Promise<void> {
     const { engine } = this.#options;
-    if (jobs.length === 0) return;
-    const outcomes = await engine.submit(jobs);
-    const again: CreateJob[] = [];
-    for (let i = 0; i < jobs.length; i++) {
-      const job = jobs[i] as CreateJob;
+    if (items.length === 0) return;
+    const source = new CreateJobs(items, this.#makeJob);
+    const outcomes = await engine.submitFrom(source);
+    const again: Checked[] = [];
+    for (let i = 0; i < items.length; i++) {
+      const item = items[i] as Checked;
       const outcome = outcomes[i] as Outcome;
-      engine.admission.settled(job.bytes);
+      engine.admission.settled(bytesOf(item));
       if (outcome.kind === 'done') {
-        results[job.index] = job.told;
+        results[item.index] = source.jobs[i]?.told;
         continue;
       }
-      engine.admission.closed(job.task.tenant);
+      engine.admission.closed(item.request.tenant);
       if (outcome.kind === 'held') {
-        const result = await this.#meetHolder(job, outcome.holder);
-        if (result !== undefined) results[job.index] = result;
+        const result = await this.#meetHolder(source.jobs[i] as CreateJob, outcome.holder);
+        if (result !== undefined) results[item.index] = result;
         // The holder is gone meanwhile: the key is free.
-        else again.push(job);
+        else again.push(item);
       } else {
-        results[job.index] = asTickwheelError(
+        results[item.index] = asTickwheelError(
           outcome.kind === 'failed' ? outcome.error : undefined,
         );
       }
     }
-    for (const job of again) engine.admission.readmit(job.task.tenant, job.bytes);
+    for (const item of again) engine.admission.readmit(item.request.tenant, bytesOf(item));
     await this.#submit(again, results);
   }
 
   /** Everything that can be wrong with an item is found here, before anything is written. */
-  #prepare(given: unknown, nowMs: number): CreateJob | TickwheelError {
+  #check(given: unknown, index: number, nowMs: number): Checked | TickwheelError {
     try {
       if (given === undefined) refuse('an item', given, '{ handler, payload, options? }');
       const { handler, payload, options } = optionsOf(given, 'an item', ITEM);
@@ -180,25 +243,17 @@ export class Creation {
         const refusal = this.#options.engine.admission.refusal(request.tenant, TASK_BYTES);
         if (refusal !== undefined) return refusal;
       }
-      const { values } = this.#options;
-      const encoded = values.encodeAndCopy(payload, 'payload');
-      const task: NewTask = {
-        id: this.#options.nextId(),
-        tenant: request.tenant,
+      return {
         handler: name,
-        handlerVersion: request.handlerVersion,
-        payload: encoded.bytes,
-        schedule,
-        policies: request.policies,
-        priority: request.priority,
-        idempotencyKey,
+        request,
+        payload: this.#options.values.encodeAndCopy(payload, 'payload'),
         definition:
           request.scheduleText === undefined
             ? undefined
             : hashDefinition(name, payload, request.scheduleText),
         createdAt: nowMs,
+        index,
       };
-      return new CreateJob(task, request, encoded, values);
     } catch (error) {
       return refusalOf(error);
     }
@@ -218,9 +273,10 @@ export class Creation {
    * The key is held. Same definition: the existing task. Another: refused, or the living task is updated.
    * Undefined when the holder has gone.
    */
-  async #meetHolder(item: CreateJob, holder: string): Promise<Result | undefined> {
+  async #meetHolder(job: CreateJob, holder: string): Promise<Result | undefined> {
     const { session, engine } = this.#options;
-    const { task, onConflict } = item;
+    const { task } = job;
+    const { onConflict } = job.item.request;
     const [view] = await session.views([holder]);
     if (view === undefined) return undefined;
     const held = view.task;

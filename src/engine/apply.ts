@@ -315,7 +315,7 @@ export class Apply {
         // Another writer was first: decide again on what it left.
         const { failure } = this.#parts;
         if (failure !== undefined) job.group.settle(job.index, { kind: 'failed', error: failure });
-        this.#parts.inbox.addJob(job);
+        this.#parts.inbox.addAgain(job);
         this.#parts.wake();
       }
     }

@@ -13,7 +13,7 @@ import { Admission } from './admission.js';
 import { Backlog, LaneTable } from './backlog.js';
 import { Dispatch } from './dispatch.js';
 import { Inbox } from './inbox.js';
-import { JobGroup, type Outcome, type Work } from './job.js';
+import { JobGroup, type Outcome, type Work, type WorkSource, worksOf } from './job.js';
 import { Loader } from './loader.js';
 import { Loop } from './loop.js';
 import { NearTable } from './near-table.js';
@@ -167,14 +167,22 @@ export class Engine implements ClockParticipant {
 
   /** Hands work to the loop; resolves with the outcomes, in order, once all of it is durable. */
   submit(works: readonly Work[]): Promise<readonly Outcome[]> {
-    const group = new JobGroup(works.length);
+    return this.submitFrom(worksOf(works));
+  }
+
+  /** As `submit`, of works that are made when their turn has come. */
+  submitFrom(source: WorkSource): Promise<readonly Outcome[]> {
+    const group = new JobGroup(source.size);
     const { failure, inbox } = this.#parts;
-    for (const [index, work] of works.entries()) {
-      if (failure === undefined) inbox.addJob({ work, group, index });
-      else group.settle(index, { kind: 'failed', error: failure });
-    }
+    inbox.add(source, group);
+    if (failure !== undefined) inbox.fail(failure);
     this.#loop.wake();
     return group.done;
+  }
+
+  /** Creates that wait for their turn. */
+  get jobsWaiting(): number {
+    return this.#parts.inbox.jobs;
   }
 
   /** Resolves when all that was submitted before this call is decided and durable. */
@@ -378,9 +386,7 @@ export class Engine implements ClockParticipant {
         ? error
         : new StoreUnavailableError('the scheduler has stopped', { cause: error });
     parts.failure = failure;
-    for (const job of parts.inbox.takeAllJobs()) {
-      job.group.settle(job.index, { kind: 'failed', error: failure });
-    }
+    parts.inbox.fail(failure);
     for (const drained of this.#onDrained) drained();
     this.#options.onFailure(parts.failure);
   }

@@ -2,7 +2,7 @@
 import type { AttemptEvent } from '../core/event.js';
 import type { Report } from '../execution/executor.js';
 import type { JobBounds } from './bounds.js';
-import type { Job } from './job.js';
+import { type Job, type JobGroup, type WorkSource, worksOf } from './job.js';
 
 /** An event of an attempt whose commit failed: it must not be lost. */
 export interface Redo {
@@ -10,19 +10,23 @@ export interface Redo {
   readonly event: AttemptEvent;
 }
 
-/** It creates a task that could start now. */
-function isDueAtOnce({ work }: Job, nowMs: number): boolean {
-  if (work.kind !== 'task' || work.event.kind !== 'create') return false;
-  const { schedule } = work.event.task;
-  return schedule.kind === 'once' && schedule.at <= nowMs;
+/** Works that were submitted together, as far as they were not taken. */
+interface Waiting {
+  readonly source: WorkSource;
+  readonly group: JobGroup;
+  /** In the group, the index of the source's first. */
+  readonly first: number;
+  next: number;
 }
 
 const COMPACT_MIN = 1024;
 
 export class Inbox {
-  #jobs: Job[] = [];
-  /** Jobs before this one were taken. */
+  #waiting: (Waiting | undefined)[] = [];
+  /** Those before this one were taken whole. */
   #head = 0;
+  /** Jobs that wait. */
+  jobs = 0;
   #reports: Report[] = [];
   #redos: Redo[] = [];
   /** Turns that a full store refused, and that will be given here again. */
@@ -39,13 +43,19 @@ export class Inbox {
     return this.jobs + this.#reports.length + this.#redos.length + this.#reloads.length;
   }
 
-  /** Jobs that wait. */
-  get jobs(): number {
-    return this.#jobs.length - this.#head;
+  add(source: WorkSource, group: JobGroup): void {
+    this.#add({ source, group, first: 0, next: 0 });
   }
 
-  addJob(job: Job): void {
-    this.#jobs.push(job);
+  /** One that was taken before. */
+  addAgain({ work, group, index }: Job): void {
+    this.#add({ source: worksOf([work]), group, first: index, next: 0 });
+  }
+
+  #add(waiting: Waiting): void {
+    if (waiting.source.size === 0) return;
+    this.#waiting.push(waiting);
+    this.jobs += waiting.source.size;
   }
 
   addReports(reports: readonly Report[]): void {
@@ -62,29 +72,51 @@ export class Inbox {
 
   /** Jobs in the order in which they came, as far as the bounds allow it. */
   takeJobs({ all, dueAtOnce }: JobBounds, nowMs: number): Job[] {
-    const most = Math.min(this.#jobs.length, this.#head + all);
-    let end = this.#head;
-    for (let dueLeft = dueAtOnce; end < most; end++) {
-      if (isDueAtOnce(this.#jobs[end] as Job, nowMs) && --dueLeft < 0) break;
+    const taken: Job[] = [];
+    let dueLeft = dueAtOnce;
+    for (let first = this.#first; first !== undefined; first = this.#first) {
+      const { source, group } = first;
+      while (first.next < source.size) {
+        if (taken.length === all) return this.#noteTaken(taken);
+        if (source.isDueAtOnce(first.next, nowMs) && --dueLeft < 0) return this.#noteTaken(taken);
+        const index = first.next++;
+        taken.push({ work: source.work(index), group, index: first.first + index });
+      }
+      this.#dropFirst();
     }
-    const taken = this.#jobs.slice(this.#head, end);
-    this.#head = end;
-    if (end === this.#jobs.length) {
-      this.#jobs = [];
-      this.#head = 0;
-    } else if (end >= COMPACT_MIN && end * 2 >= this.#jobs.length) {
-      // Moved only when half is gone, so that a long queue costs O(1) a job.
-      this.#jobs = this.#jobs.slice(end);
-      this.#head = 0;
-    }
+    return this.#noteTaken(taken);
+  }
+
+  #noteTaken(taken: Job[]): Job[] {
+    this.jobs -= taken.length;
     return taken;
   }
 
-  takeAllJobs(): Job[] {
-    const jobs = this.#jobs.slice(this.#head);
-    this.#jobs = [];
-    this.#head = 0;
-    return jobs;
+  get #first(): Waiting | undefined {
+    return this.#waiting[this.#head];
+  }
+
+  #dropFirst(): void {
+    this.#waiting[this.#head++] = undefined;
+    if (this.#head === this.#waiting.length) {
+      this.#waiting = [];
+      this.#head = 0;
+    } else if (this.#head >= COMPACT_MIN && this.#head * 2 >= this.#waiting.length) {
+      // Moved only when half is gone, so that a long queue costs O(1) a job.
+      this.#waiting = this.#waiting.slice(this.#head);
+      this.#head = 0;
+    }
+  }
+
+  /** Nothing more is done: all jobs that wait have failed. */
+  fail(error: unknown): void {
+    for (let first = this.#first; first !== undefined; first = this.#first) {
+      for (; first.next < first.source.size; first.next++) {
+        first.group.settle(first.first + first.next, { kind: 'failed', error });
+      }
+      this.#dropFirst();
+    }
+    this.jobs = 0;
   }
 
   takeReports(): Report[] {

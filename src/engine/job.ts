@@ -41,6 +41,27 @@ export interface SettingsJob {
 
 export type Work = TaskJob | SettingsJob;
 
+/**
+ * Works in order, each made when its turn has come: what waits in a queue of tens of thousands must be few objects, for the
+ * garbage collector copies them again and again.
+ */
+export interface WorkSource {
+  readonly size: number;
+  /** Asked once of each. */
+  work(index: number): Work;
+  /** It creates a task that is due by now. */
+  isDueAtOnce(index: number, nowMs: number): boolean;
+}
+
+/** Works that are there already, and create nothing. */
+export function worksOf(works: readonly Work[]): WorkSource {
+  return {
+    size: works.length,
+    work: (index) => works[index] as Work,
+    isDueAtOnce: () => false,
+  };
+}
+
 /** Jobs submitted together; resolves once all of them are durable, outcomes in order. */
 export class JobGroup {
   readonly outcomes: Outcome[];

@@ -234,7 +234,7 @@ export class Loop {
     const overdue = timing?.overdue ?? 0;
     const canStart = this.#executes() ? startable(dispatch as Dispatch, ready, overdue) : 0;
     if (timing !== undefined) timing.offersMax = canStart;
-    const jobs = inbox.takeJobs(jobsOf(inbox.jobs, overdue, canStart), batch.facts.nowMs);
+    const jobs = inbox.takeJobs(jobsOf(overdue, canStart), batch.facts.nowMs);
     this.#inHand = jobs;
     if (jobs.length === 0) return;
     const ids: string[] = [];

@@ -73,17 +73,21 @@ export class Creator {
 
   /** Issues the batch; `startMs` is the epoch time of the plan's start. */
   create(batch: PlanBatch, workload: Workload, startMs: number): void {
-    const items: LoadItem[] = new Array(batch.size);
     const firstSeq = this.#nextSeq;
-    for (let at = 0; at < batch.size; at += 1) {
-      // Round up: due times are whole milliseconds, and none may be wanted earlier than it was
-      // planned.
-      const dueAt = Math.ceil(startMs + (batch.dueMs[at] as number));
-      const tenant = workload.tenantName(batch.tenant[at] as number);
-      items[at] = this.#item(firstSeq + at, dueAt, tenant);
-    }
     this.#nextSeq += batch.size;
-    void this.#issue(items);
+    // Round up: due times are whole milliseconds, and none may be wanted earlier than it was planned.
+    const dueAts = Float64Array.from({ length: batch.size }, (_, at) =>
+      Math.ceil(startMs + (batch.dueMs[at] as number)),
+    );
+    const items: LoadItem[] = new Array(batch.size);
+    for (let at = 0; at < batch.size; at += 1) {
+      const tenant = workload.tenantName(batch.tenant[at] as number);
+      items[at] = this.#item(firstSeq + at, dueAts[at] as number, tenant);
+    }
+    this.#callsInFlight += 1;
+    const calledAtMs = this.#options.monotonic();
+    const answering = this.#options.target.scheduleMany(items);
+    void this.#issue(answering, calledAtMs, firstSeq, dueAts);
   }
 
   /** Resolves when at most `calls` calls are unanswered. */
@@ -113,16 +117,20 @@ export class Creator {
     return `${high}${low}-${runName}`;
   }
 
-  async #issue(items: LoadItem[]): Promise<void> {
-    const { target, audit, monotonic } = this.#options;
-    this.#callsInFlight += 1;
-    const calledAtMs = monotonic();
+  /** Keeps no hold on the items: tens of thousands may wait for their answer. */
+  async #issue(
+    answering: ReturnType<LoadTarget['scheduleMany']>,
+    calledAtMs: number,
+    firstSeq: number,
+    dueAts: Float64Array,
+  ): Promise<void> {
+    const { audit, monotonic } = this.#options;
     try {
-      const answers = await target.scheduleMany(items);
-      this.#noteAck(monotonic() - calledAtMs, items.length);
-      items.forEach((item, at) => {
+      const answers = await answering;
+      this.#noteAck(monotonic() - calledAtMs, dueAts.length);
+      dueAts.forEach((dueAt, at) => {
         const answer = answers[at];
-        const { seq, dueAt } = item.payload;
+        const seq = firstSeq + at;
         if (answer !== undefined && !(answer instanceof Error)) {
           audit.accept(seq, { id: answer.id, dueAt });
         } else {
@@ -130,7 +138,7 @@ export class Creator {
         }
       });
     } catch (error) {
-      for (const item of items) this.#refuse(item.payload.seq, error);
+      for (let at = 0; at < dueAts.length; at += 1) this.#refuse(firstSeq + at, error);
     } finally {
       this.#callsInFlight -= 1;
       for (const resolve of this.#answered.splice(0)) resolve();
