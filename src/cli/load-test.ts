@@ -18,6 +18,7 @@ import { curveOf, figuresOf, type LoadResult } from './load/result.js';
 import { openStore } from './load/stores.js';
 import { preloadWorkload, syntheticWorkload } from './load/synthetic.js';
 import { parseTrace, readTrace } from './load/trace.js';
+import { warmThreads } from './load/warm-threads.js';
 import type { Workload } from './load/workload.js';
 
 export interface Surroundings {
@@ -59,6 +60,7 @@ async function warmUp(options: LoadOptions, surroundings: Surroundings): Promise
     ...options,
     load: { kind: 'synthetic', ratePerSecond: WARMUP_RATE },
     durationMs: options.warmupMs,
+    warmupMs: 0,
     dueInMs: Math.min(options.warmupMs, 500),
     pendingTasks: 0,
     workMs: 0,
@@ -119,6 +121,7 @@ interface Measured {
 async function play(run: Run): Promise<Measured> {
   const { scheduler, board, audit, creator, monitor, clock } = run;
   await scheduler.start();
+  if (run.warmsThreads) await warmThreads(scheduler, run.payloadBytes);
   monitor.start();
 
   monitor.enter('storing');
@@ -192,6 +195,8 @@ async function prepare(options: LoadOptions, load: Workload, surroundings: Surro
     monitor,
     errors,
     startedAt,
+    warmsThreads: options.warmupMs > 0,
+    payloadBytes: options.payloadBytes,
   };
 }
 

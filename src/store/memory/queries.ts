@@ -39,13 +39,13 @@ export class Queries {
 
   views(ids: readonly string[], places?: number[]): (TaskView | undefined)[] {
     const records = this.#records;
-    const views: (TaskView | undefined)[] = [];
-    for (const id of ids) {
-      const row = records.findTask(id);
-      places?.push(row);
-      views.push(row === 0 ? undefined : records.readView(row, id));
-    }
-    return views;
+    const rows = places ?? [];
+    // Found first, then read: the processor fetches the rows of several at once.
+    for (const id of ids) rows.push(records.findTask(id));
+    return ids.map((id, i) => {
+      const row = rows[i];
+      return row === 0 ? undefined : records.readView(row, id);
+    });
   }
 
   taskIdOfKey(tenant: string, key: string, nowMs: number): string | undefined {
