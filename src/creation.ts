@@ -48,16 +48,17 @@ function bytesOf({ payload }: Checked): number {
   return payload.bytes.length + TASK_BYTES;
 }
 
-/** An item whose turn has come, and what its caller will be told. */
+/** An item whose turn has come. */
 class CreateJob implements TaskJob {
   readonly kind = 'task';
   readonly taskId: string;
   readonly event: Extract<CallEvent, { kind: 'create' }>;
   readonly item: Checked;
-  told: Created | undefined;
-  readonly #values: Values;
+  readonly #of: Admitted | undefined;
+  readonly #number: number;
 
-  constructor(id: string, item: Checked, values: Values) {
+  /** @param number its number among those let in together */
+  constructor(id: string, item: Checked, of?: Admitted, number = 0) {
     const { handler, request, payload, definition, createdAt } = item;
     const task: NewTask = {
       id,
@@ -75,7 +76,8 @@ class CreateJob implements TaskJob {
     this.taskId = id;
     this.event = { kind: 'create', task };
     this.item = item;
-    this.#values = values;
+    this.#of = of;
+    this.#number = number;
   }
 
   get task(): NewTask {
@@ -83,34 +85,76 @@ class CreateJob implements TaskJob {
   }
 
   decided(view: TaskView): void {
-    this.told = presentCreated(view, this.#values.decode, true, this.item.payload);
+    this.#of?.tell(this.#number, view, this.item);
   }
 }
 
-/** Items that were let in together, as jobs once their turn has come. */
-class CreateJobs implements WorkSource {
-  readonly jobs: CreateJob[] = [];
-  readonly #items: readonly Checked[];
-  readonly #makeJob: (item: Checked) => CreateJob;
+/**
+ * Items that were let in together. Each is made into a job when its turn comes, and then let go, but for those with a key: until
+ * all are durable no more is kept than their callers will be told.
+ */
+class Admitted implements WorkSource {
+  readonly #options: CreationOptions;
+  readonly #items: (Checked | undefined)[] = [];
+  /** Those with a key, which another task may turn out to hold. */
+  readonly #jobs = new Map<number, CreateJob>();
+  readonly #told: Created[] = [];
+  /** Their numbers in the list that they come from. */
+  readonly #places: number[] = [];
+  readonly #bytes: number[] = [];
+  readonly #tenants: string[] = [];
 
-  constructor(items: readonly Checked[], makeJob: (item: Checked) => CreateJob) {
-    this.#items = items;
-    this.#makeJob = makeJob;
+  constructor(options: CreationOptions) {
+    this.#options = options;
   }
 
   get size(): number {
-    return this.#items.length;
+    return this.#places.length;
   }
 
-  work(index: number): CreateJob {
-    const job = this.#makeJob(this.#items[index] as Checked);
-    this.jobs[index] = job;
+  add(item: Checked): void {
+    this.#items.push(item);
+    this.#places.push(item.index);
+    this.#bytes.push(bytesOf(item));
+    this.#tenants.push(item.request.tenant);
+  }
+
+  work(number: number): CreateJob {
+    const item = this.#items[number] as Checked;
+    const job = new CreateJob(this.#options.nextId(), item, this, number);
+    if (item.request.idempotencyKey === undefined) this.#items[number] = undefined;
+    else this.#jobs.set(number, job);
     return job;
   }
 
-  isDueAtOnce(index: number, nowMs: number): boolean {
-    const { schedule } = (this.#items[index] as Checked).request;
+  isDueAtOnce(number: number, nowMs: number): boolean {
+    const { schedule } = (this.#items[number] as Checked).request;
     return schedule.kind === 'once' && schedule.at <= nowMs;
+  }
+
+  tell(number: number, view: TaskView, { payload }: Checked): void {
+    this.#told[number] = presentCreated(view, this.#options.values.decode, true, payload);
+  }
+
+  told(number: number): Created | undefined {
+    return this.#told[number];
+  }
+
+  place(number: number): number {
+    return this.#places[number] as number;
+  }
+
+  bytes(number: number): number {
+    return this.#bytes[number] as number;
+  }
+
+  tenant(number: number): string {
+    return this.#tenants[number] as string;
+  }
+
+  /** Of one with a key. */
+  job(number: number): CreateJob {
+    return this.#jobs.get(number) as CreateJob;
   }
 }
 
@@ -155,7 +199,7 @@ export class Creation {
     const nowMs = this.#options.nowMs();
     const { admission } = this.#options.engine;
     const results: (Result | undefined)[] = new Array(items.length);
-    const admitted: Checked[] = [];
+    const admitted = new Admitted(this.#options);
     const refused: Checked[] = [];
     for (let index = 0; index < items.length; index++) {
       const item = this.#check(items[index], index, nowMs);
@@ -165,14 +209,14 @@ export class Creation {
       }
       const refusal = admission.admit(item.request.tenant, bytesOf(item));
       results[index] = refusal;
-      if (refusal === undefined) admitted.push(item);
+      if (refusal === undefined) admitted.add(item);
       else if (item.request.idempotencyKey !== undefined) refused.push(item);
     }
     return this.#createChecked(admitted, refused, results, nowMs);
   }
 
   async #createChecked(
-    admitted: readonly Checked[],
+    admitted: Admitted,
     refused: readonly Checked[],
     results: (Result | undefined)[],
     nowMs: number,
@@ -186,45 +230,39 @@ export class Creation {
     return results as Result[];
   }
 
-  readonly #makeJob = (item: Checked): CreateJob => {
-    const { nextId, values } = this.#options;
-    return new CreateJob(nextId(), item, values);
-  };
-
   async #meetAny(item: Checked, nowMs: number): Promise<Result | undefined> {
     const { tenant, idempotencyKey } = item.request;
-    const { session } = this.#options;
+    const { session, nextId } = this.#options;
     const holder = await session.taskIdOfKey(tenant, idempotencyKey as string, nowMs);
-    return holder === undefined ? undefined : this.#meetHolder(this.#makeJob(item), holder);
+    if (holder === undefined) return undefined;
+    return this.#meetHolder(new CreateJob(nextId(), item), holder);
   }
 
-  async #submit(items: readonly Checked[], results: (Result | undefined)[]): Promise<void> {
+  async #submit(admitted: Admitted, results: (Result | undefined)[]): Promise<void> {
     const { engine } = this.#options;
-    if (items.length === 0) return;
-    const source = new CreateJobs(items, this.#makeJob);
-    const outcomes = await engine.submitFrom(source);
-    const again: Checked[] = [];
-    for (let i = 0; i < items.length; i++) {
-      const item = items[i] as Checked;
+    if (admitted.size === 0) return;
+    const outcomes = await engine.submitFrom(admitted);
+    const again = new Admitted(this.#options);
+    for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i] as Outcome;
-      engine.admission.settled(bytesOf(item));
+      const place = admitted.place(i);
+      engine.admission.settled(admitted.bytes(i));
       if (outcome.kind === 'done') {
-        results[item.index] = source.jobs[i]?.told;
+        results[place] = admitted.told(i);
         continue;
       }
-      engine.admission.closed(item.request.tenant);
+      engine.admission.closed(admitted.tenant(i));
       if (outcome.kind === 'held') {
-        const result = await this.#meetHolder(source.jobs[i] as CreateJob, outcome.holder);
-        if (result !== undefined) results[item.index] = result;
+        const job = admitted.job(i);
+        const result = await this.#meetHolder(job, outcome.holder);
+        if (result !== undefined) results[place] = result;
         // The holder is gone meanwhile: the key is free.
-        else again.push(item);
+        else again.add(job.item);
       } else {
-        results[item.index] = asTickwheelError(
-          outcome.kind === 'failed' ? outcome.error : undefined,
-        );
+        results[place] = asTickwheelError(outcome.kind === 'failed' ? outcome.error : undefined);
       }
     }
-    for (const item of again) engine.admission.readmit(item.request.tenant, bytesOf(item));
+    for (let i = 0; i < again.size; i++) engine.admission.readmit(again.tenant(i), again.bytes(i));
     await this.#submit(again, results);
   }
 

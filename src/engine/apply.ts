@@ -16,8 +16,10 @@ import {
 import { withItem } from '../core/small-list.js';
 import type { Commit } from '../store/store.js';
 import type { Batch } from './batch.js';
+import type { Job } from './job.js';
 import type { EngineParts } from './parts.js';
 import { ActiveRun } from './runs.js';
+import { Telling } from './telling.js';
 import type { Timed } from './timing.js';
 import type { ActiveTask } from './working-set.js';
 
@@ -289,36 +291,31 @@ export class Apply {
     const durable = commit?.durable ?? this.#lastDurable;
     this.#lastDurable = durable;
     this.unsettled++;
+    this.#tellAfter(durable, new Telling(batch));
+  }
+
+  /** A function of its own, that has no hold on the batch. */
+  #tellAfter(durable: Promise<unknown>, telling: Telling): void {
     durable.then(
       () => {
         this.unsettled--;
-        this.#settle(batch);
+        telling.tell(this.#parts.hub);
+        this.#decideAgain(telling.again);
       },
       (error) => {
         this.unsettled--;
-        for (const { job } of batch.answers) job.group.settle(job.index, { kind: 'failed', error });
+        telling.fail(error);
         this.#fail(error);
       },
     );
   }
 
-  #settle({ changes, refused, tells, answers }: Batch): void {
-    const { hub } = this.#parts;
-    for (const event of tells) hub.tell(event);
-    for (const active of changes) if (!refused.has(active)) hub.changed(active.id);
-    for (const { job, active, outcome } of answers) {
-      const refusal = active === undefined ? undefined : refused.get(active);
-      if (refusal === undefined) job.group.settle(job.index, outcome);
-      else if (refusal.reason === 'key') {
-        job.group.settle(job.index, { kind: 'held', holder: refusal.holder as string });
-      } else {
-        // Another writer was first: decide again on what it left.
-        const { failure } = this.#parts;
-        if (failure !== undefined) job.group.settle(job.index, { kind: 'failed', error: failure });
-        this.#parts.inbox.addAgain(job);
-        this.#parts.wake();
-      }
-    }
+  #decideAgain(jobs: readonly Job[]): void {
+    const { inbox, failure, wake } = this.#parts;
+    if (jobs.length === 0) return;
+    for (const job of jobs) inbox.addAgain(job);
+    if (failure !== undefined) inbox.fail(failure);
+    wake();
   }
 
   /** Resolves when all that was visible before is durable. */
