@@ -35,6 +35,7 @@ type Result = Created | TickwheelError;
 
 /** An item that was checked and encoded: all that is kept of it until its turn comes. */
 interface Checked {
+  readonly id: string;
   readonly handler: string;
   readonly request: ScheduleRequest;
   readonly payload: Encoded;
@@ -58,8 +59,8 @@ class CreateJob implements TaskJob {
   readonly #number: number;
 
   /** @param number its number among those let in together */
-  constructor(id: string, item: Checked, of?: Admitted, number = 0) {
-    const { handler, request, payload, definition, createdAt } = item;
+  constructor(item: Checked, of?: Admitted, number = 0) {
+    const { id, handler, request, payload, definition, createdAt } = item;
     const task: NewTask = {
       id,
       tenant: request.tenant,
@@ -121,7 +122,7 @@ class Admitted implements WorkSource {
 
   work(number: number): CreateJob {
     const item = this.#items[number] as Checked;
-    const job = new CreateJob(this.#options.nextId(), item, this, number);
+    const job = new CreateJob(item, this, number);
     if (item.request.idempotencyKey === undefined) this.#items[number] = undefined;
     else this.#jobs.set(number, job);
     return job;
@@ -225,23 +226,24 @@ export class Creation {
     // Admission refuses creates; one whose key is held would be none.
     if (refused.length > 0) await this.#options.engine.settled();
     for (const item of refused) {
-      results[item.index] = (await this.#meetAny(item, nowMs)) ?? results[item.index];
+      const met = await orItsError(this.#meetAny(item, nowMs));
+      results[item.index] = met ?? results[item.index];
     }
     return results as Result[];
   }
 
   async #meetAny(item: Checked, nowMs: number): Promise<Result | undefined> {
     const { tenant, idempotencyKey } = item.request;
-    const { session, nextId } = this.#options;
+    const { session } = this.#options;
     const holder = await session.taskIdOfKey(tenant, idempotencyKey as string, nowMs);
     if (holder === undefined) return undefined;
-    return this.#meetHolder(new CreateJob(nextId(), item), holder);
+    return this.#meetHolder(new CreateJob(item), holder);
   }
 
   async #submit(admitted: Admitted, results: (Result | undefined)[]): Promise<void> {
     const { engine } = this.#options;
     if (admitted.size === 0) return;
-    const outcomes = await engine.submitFrom(admitted);
+    const outcomes = await engine.submitCreates(admitted);
     const again = new Admitted(this.#options);
     for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i] as Outcome;
@@ -254,7 +256,7 @@ export class Creation {
       engine.admission.closed(admitted.tenant(i));
       if (outcome.kind === 'held') {
         const job = admitted.job(i);
-        const result = await this.#meetHolder(job, outcome.holder);
+        const result = await orItsError(this.#meetHolder(job, outcome.holder));
         if (result !== undefined) results[place] = result;
         // The holder is gone meanwhile: the key is free.
         else again.add(job.item);
@@ -282,6 +284,7 @@ export class Creation {
         if (refusal !== undefined) return refusal;
       }
       return {
+        id: this.#options.nextId(),
         handler: name,
         request,
         payload: this.#options.values.encodeAndCopy(payload, 'payload'),
@@ -380,6 +383,15 @@ function refusalOf(error: unknown): TickwheelError {
     `an item cannot be read: ${message}; allowed: { handler, payload, options? }`,
     { cause: error },
   );
+}
+
+/** A store that fails while one item is looked at fails that item. */
+async function orItsError<T>(result: Promise<T>): Promise<T | TickwheelError> {
+  try {
+    return await result;
+  } catch (error) {
+    return asTickwheelError(error);
+  }
 }
 
 function asTickwheelError(error: unknown): TickwheelError {

@@ -37,6 +37,9 @@ const DRAIN_HORIZON_MS = 10_000;
 
 /** The warm-up's load: enough to have everything compiled, and far from the limit. */
 const WARMUP_RATE = 8000;
+/** After it the threads of the run itself are warmed, and what was given them is let end. */
+const WARM_THREADS_MS = 1000;
+const WARM_REST_MS = 500;
 
 /** @throws InvalidArgumentError for a trace that can't be used */
 export async function runLoadTest(
@@ -121,7 +124,10 @@ interface Measured {
 async function play(run: Run): Promise<Measured> {
   const { scheduler, board, audit, creator, monitor, clock } = run;
   await scheduler.start();
-  if (run.warmsThreads) await warmThreads(scheduler, run.payloadBytes);
+  if (run.warmMs > 0) {
+    await warmThreads(scheduler, run.payloadBytes, clock, run.warmMs);
+    await clock.sleep(WARM_REST_MS);
+  }
   monitor.start();
 
   monitor.enter('storing');
@@ -195,7 +201,7 @@ async function prepare(options: LoadOptions, load: Workload, surroundings: Surro
     monitor,
     errors,
     startedAt,
-    warmsThreads: options.warmupMs > 0,
+    warmMs: Math.min(options.warmupMs, WARM_THREADS_MS),
     payloadBytes: options.payloadBytes,
   };
 }

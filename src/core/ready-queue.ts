@@ -158,9 +158,7 @@ export class ReadyQueue<T extends ReadyEntry> {
     const toRun = this.#handlers.get(handler)?.versions.get(version);
     const lane = known !== undefined && toRun !== undefined ? known.lanes.get(toRun) : undefined;
     const held = lane?.size ?? 0;
-    const usable = toRun?.usable ?? this.#usableIfMade(handler, version);
-    const open = known?.open ?? this.#openIfMade(tenant);
-    if (!usable || !open) return Math.max(0, min - held);
+    if (!this.isOpen(tenant, handler, version)) return Math.max(0, min - held);
     const lanes = this.#turns.lanesOpen + (held === 0 ? 1 : 0);
     const target = Math.min(this.aim, this.maxReady);
     // Of very many lanes each holds less, as far as the aim allows it.
@@ -168,6 +166,13 @@ export class ReadyQueue<T extends ReadyEntry> {
     const share = Math.max(floor, Math.floor(target / lanes));
     const free = Math.max(2 * this.maxReady - this.#size, floor - held);
     return Math.max(0, Math.min(share - held, free));
+  }
+
+  /** What waits in this lane could start, were there a slot. O(1). */
+  isOpen(tenant: string, handler: string, version: number | undefined): boolean {
+    const toRun = this.#handlers.get(handler)?.versions.get(version);
+    const usable = toRun?.usable ?? this.#usableIfMade(handler, version);
+    return usable && (this.#tenants.get(tenant)?.open ?? this.#openIfMade(tenant));
   }
 
   #usableIfMade(handler: string, version: number | undefined): boolean {

@@ -16,19 +16,23 @@ import type { ActiveRun } from './runs.js';
  * overload through the pool, a third more created by `scheduleMany`. With 128 the turn's own costs outweigh it.
  */
 export const DUE_MAX = 256;
-/** Jobs that a turn takes, and that it takes at least of those that could not start. */
-const JOBS_MAX = 512;
-const JOBS_MIN = 128;
+/** Creates that a turn takes, and that it takes at least of those that could not start. */
+const CREATES_MAX = 512;
+const CREATES_MIN = 128;
+const CALLS_MAX = 512;
 /** Ready work that is aimed at: so much, or what so many turns claim. */
 const READY_MIN = 256;
 const READY_TURNS = 2;
 
-/** What a turn takes of the jobs that wait. */
+/** What a turn takes of the creates that wait. */
 export interface JobBounds {
   readonly all: number;
   /** Creates of tasks that are due by now. */
   readonly dueAtOnce: number;
 }
+
+/** Of all jobs that create nothing. */
+export const CALL_BOUNDS: JobBounds = { all: CALLS_MAX, dueAtOnce: CALLS_MAX };
 
 /** Ready work enough for this turn and the next: what waits longer does so in the backlog, which is no object. */
 export function aimOf(dispatch: Dispatch, claimedLast: number): number {
@@ -37,18 +41,18 @@ export function aimOf(dispatch: Dispatch, claimedLast: number): number {
 
 /**
  * How many more occurrences could start in this turn than wait for it.
- * @param overdue what waits in the backlog
+ * @param behind what waits in the backlog and could start, were there a slot
  */
 export function startable(
   dispatch: Dispatch,
   ready: ReadyQueue<ActiveRun>,
-  overdue: number,
+  behind: number,
 ): number {
-  return Math.max(0, Math.min(DUE_MAX, dispatch.room) - ready.size - overdue);
+  return Math.max(0, Math.min(DUE_MAX, dispatch.room) - ready.size - behind);
 }
 
 /** Where work is overdue already, creates wait, and are refused when too many do. */
-export function jobsOf(overdue: number, canStart: number): JobBounds {
-  const dueAtOnce = Math.max(JOBS_MIN, canStart);
-  return { all: overdue > 0 ? dueAtOnce : JOBS_MAX, dueAtOnce };
+export function createsOf(behind: number, canStart: number): JobBounds {
+  const dueAtOnce = Math.max(CREATES_MIN, canStart);
+  return { all: behind > 0 ? dueAtOnce : CREATES_MAX, dueAtOnce };
 }

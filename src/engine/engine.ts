@@ -165,29 +165,30 @@ export class Engine implements ClockParticipant {
     return this.#parts.scopes;
   }
 
-  /** Hands work to the loop; resolves with the outcomes, in order, once all of it is durable. */
+  /** Hands calls to the loop; resolves with the outcomes, in order, once all of it is durable. */
   submit(works: readonly Work[]): Promise<readonly Outcome[]> {
-    return this.submitFrom(worksOf(works));
+    const group = new JobGroup(works.length);
+    this.#parts.inbox.addCalls(works, group);
+    return this.#submitted(group);
   }
 
-  /** As `submit`, of works that are made when their turn has come. */
-  submitFrom(source: WorkSource): Promise<readonly Outcome[]> {
+  /** As `submit`, of creates, which are made when their turn has come. */
+  submitCreates(source: WorkSource): Promise<readonly Outcome[]> {
     const group = new JobGroup(source.size);
+    this.#parts.inbox.addCreates(source, group);
+    return this.#submitted(group);
+  }
+
+  #submitted({ done }: JobGroup): Promise<readonly Outcome[]> {
     const { failure, inbox } = this.#parts;
-    inbox.add(source, group);
     if (failure !== undefined) inbox.fail(failure);
     this.#loop.wake();
-    return group.done;
+    return done;
   }
 
-  /** Creates that wait for their turn. */
-  get jobsWaiting(): number {
-    return this.#parts.inbox.jobs;
-  }
-
-  /** Resolves when all that was submitted before this call is decided and durable. */
+  /** Resolves when all creates that were submitted before this call are decided and durable. */
   async settled(): Promise<void> {
-    await this.submit([NOTHING]);
+    await this.submitCreates(worksOf([NOTHING]));
   }
 
   /** Resolves when everything visible now is durable. */
@@ -260,6 +261,8 @@ export class Engine implements ClockParticipant {
         lanes: new LaneTable(),
         roomOf: (tenant, handler, version) =>
           parts.scopes.isPaused(tenant, handler) ? 0 : parts.ready.room(tenant, handler, version),
+        isOpen: (tenant, handler, version) =>
+          !parts.scopes.isPaused(tenant, handler) && parts.ready.isOpen(tenant, handler, version),
       },
       clock.now(),
     );

@@ -20,7 +20,7 @@ import type { Report } from '../execution/executor.js';
 import type { Commit } from '../store/store.js';
 import { Apply, timedOf } from './apply.js';
 import { Batch } from './batch.js';
-import { aimOf, DUE_MAX, jobsOf, startable } from './bounds.js';
+import { aimOf, createsOf, DUE_MAX, startable } from './bounds.js';
 import type { Dispatch } from './dispatch.js';
 import type { Job, Outcome, TaskJob } from './job.js';
 import type { EngineParts } from './parts.js';
@@ -143,7 +143,7 @@ export class Loop {
   /** What nobody waits for: retention, loading what comes near, looking for what is amiss, giving memory back. */
   async #tidy(nowMs: number, monotonicMs: number): Promise<void> {
     const { pruning, loader, timing, draining } = this.#parts;
-    if (!draining) pruning.prune(nowMs, (timing?.overdue ?? 0) > 0);
+    if (!draining) pruning.prune(nowMs, (timing?.behind ?? 0) > 0);
     if (this.#executes()) await loader?.load(nowMs);
     await this.reconcile.step(nowMs, monotonicMs);
     await timing?.shrink(nowMs, nextTurn);
@@ -231,11 +231,13 @@ export class Loop {
 
   async #decideJobs(batch: Batch): Promise<void> {
     const { inbox, working, timing, dispatch, ready } = this.#parts;
-    const overdue = timing?.overdue ?? 0;
-    const canStart = this.#executes() ? startable(dispatch as Dispatch, ready, overdue) : 0;
+    const behind = timing?.behind ?? 0;
+    const canStart = this.#executes() ? startable(dispatch as Dispatch, ready, behind) : 0;
     if (timing !== undefined) timing.offersMax = canStart;
-    const jobs = inbox.takeJobs(jobsOf(overdue, canStart), batch.facts.nowMs);
+    // Held before anything is made of them: should that throw, their callers are told.
+    const jobs: Job[] = [];
     this.#inHand = jobs;
+    inbox.takeJobs(createsOf(behind, canStart), batch.facts.nowMs, jobs);
     if (jobs.length === 0) return;
     const ids: string[] = [];
     for (const { work } of jobs) {

@@ -43,6 +43,8 @@ export interface TimingOptions {
   readonly lanes: LaneTable;
   /** How many more occurrences this lane may have between due and start. */
   readonly roomOf: (tenant: string, handler: string, version: number | undefined) => number;
+  /** Its work could start, were there a slot: it is not paused, and at no limit. */
+  readonly isOpen: (tenant: string, handler: string, version: number | undefined) => boolean;
   /** From so many bytes on a wheel with few timers left is given up for a small one. */
   readonly shrinkFromBytes?: number;
 }
@@ -86,6 +88,8 @@ export class Timing {
   #placedSinceTake = false;
   #takenUpToMs = Number.NEGATIVE_INFINITY;
   #latestTakeMs = Number.NEGATIVE_INFINITY;
+  /** Overdue in lanes that were closed at the last `take`. */
+  #parked = 0;
   readonly #laneRoom = new Map<number, number>();
 
   static async create(options: TimingOptions, nowMs: number): Promise<Timing> {
@@ -109,6 +113,11 @@ export class Timing {
 
   get overdue(): number {
     return this.#options.backlog.size;
+  }
+
+  /** Of those overdue, what waits for a slot alone: not for a limit of its lane, or the end of a pause. As of the last `take`. */
+  get behind(): number {
+    return Math.max(0, this.overdue - this.#parked);
   }
 
   get memoryBytes(): number {
@@ -286,6 +295,7 @@ export class Timing {
 
   #takeBacklog(admitted: Admitted[], max: number): void {
     const { near, backlog } = this.#options;
+    this.#parked = 0;
     if (backlog.size === 0) return;
     backlog.forEachLane((lane) => {
       while (admitted.length < max && this.#roomOf(lane) > 0) {
@@ -293,6 +303,8 @@ export class Timing {
         if (entry === undefined) break;
         if (near.stamp(entry.slot) === entry.stamp) this.#admit(entry.slot, lane, admitted);
       }
+      const left = backlog.sizeOf(lane);
+      if (left > 0 && !this.#isOpen(lane)) this.#parked += left;
       return admitted.length < max;
     });
   }
@@ -313,6 +325,11 @@ export class Timing {
       this.#laneRoom.set(lane, room);
     }
     return room;
+  }
+
+  #isOpen(lane: number): boolean {
+    const { tenant, handler, version } = this.#options.lanes.name(lane);
+    return this.#options.isOpen(tenant, handler, version);
   }
 
   /** True when something is overdue whose lane has room now. */

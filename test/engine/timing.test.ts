@@ -21,6 +21,7 @@ async function timingOf(room: () => number, shrinkFromBytes?: number): Promise<T
       backlog: new Backlog(near),
       lanes: new LaneTable(),
       roomOf: room,
+      isOpen: () => true,
       ...(shrinkFromBytes === undefined ? {} : { shrinkFromBytes }),
     },
     START_MS,

@@ -126,11 +126,52 @@ describe('the loop', () => {
       await scheduler.schedule('note'),
       await scheduler.schedule('note', undefined, { delay: '1s' }),
       await scheduler.schedule('note', undefined, { runAt: START_MS - 1 }),
+      // So many that they would come due in the turn that creates them.
+      ...(await scheduler.scheduleMany(Array.from({ length: 100 }, () => ({ handler: 'note' })))),
     ];
     await clock.advance('1h');
     expect(advance).toHaveBeenCalled();
     expect(ran).not.toHaveBeenCalled();
-    for (const { id } of tasks) expect((await scheduler.get(id))?.status).toBe('scheduled');
+    for (const task of tasks) {
+      expect((await scheduler.get((task as { id: string }).id))?.status).toBe('scheduled');
+    }
+  });
+
+  it('lets a call pass thousands of creates that wait for their turn', async () => {
+    const { scheduler } = await startBed({ noop: () => {} });
+    const victim = await scheduler.schedule('noop', undefined, { delay: '1h' });
+    let created = false;
+    const item = { handler: 'noop', options: { delay: '1h' } } as const;
+    const calls = Array.from({ length: 10 }, () =>
+      scheduler.scheduleMany(new Array(1000).fill(item)),
+    );
+    const creates = Promise.all(calls).then(() => {
+      created = true;
+    });
+    expect(await scheduler.cancel(victim.id)).toBe(true);
+    expect(created).toBe(false);
+    await creates;
+  });
+
+  it('starts others at once beside the backlog of a tenant that is paused', async () => {
+    const ran: string[] = [];
+    const { scheduler, clock } = await startBed(
+      { note: (name: string) => void ran.push(name) },
+      { workers: { concurrency: 4 } },
+    );
+    await scheduler.pause({ tenant: 'held' });
+    const many = (tenant: string, length: number) =>
+      scheduler.scheduleMany(
+        Array.from({ length }, () => ({ handler: 'note', payload: tenant, options: { tenant } })),
+      );
+    await many('held', 2000);
+    await clock.advance('1s');
+    await many('free', 100);
+    await clock.advance(0);
+    expect(ran).toEqual(new Array(100).fill('free'));
+    await scheduler.resume({ tenant: 'held' });
+    await clock.advance(0);
+    expect(ran.filter((name) => name === 'held')).toHaveLength(2000);
   });
 
   it('is not harmed by a handler that fails, however it fails', async () => {

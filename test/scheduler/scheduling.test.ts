@@ -5,6 +5,7 @@ import {
   fixedDelay,
   fixedRate,
   IdempotencyConflictError,
+  InvalidArgumentError,
   memoryStore,
   OverloadedError,
   PayloadNotSerializableError,
@@ -499,5 +500,22 @@ describe('admission', () => {
     const later = scheduler.schedule('noop', 100, { delay: '1h' });
     await clock.advance('2s');
     expect(await later).toMatchObject({ created: true });
+  });
+
+  it('fails the items for which the caller’s random throws, and lives on', async () => {
+    let throws = false;
+    const random = (): number => {
+      if (throws) throw new Error('no entropy');
+      return 0.5;
+    };
+    const { scheduler } = await startBed({ noop: () => {} }, { random });
+    throws = true;
+    const items = Array.from({ length: 50 }, () => ({ handler: 'noop' as const }));
+    for (const result of await scheduler.scheduleMany(items)) {
+      expect(result).toBeInstanceOf(InvalidArgumentError);
+    }
+    throws = false;
+    const task = await scheduler.schedule('noop');
+    expect((await scheduler.wait(task.id)).status).toBe('succeeded');
   });
 });

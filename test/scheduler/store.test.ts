@@ -125,6 +125,33 @@ describe('commits', () => {
     await scheduler.shutdown();
   });
 
+  it('fails item by item what it met while a held key was looked at', async () => {
+    let flushes = 0;
+    const store = memoryStore({
+      flushDelay: 3,
+      failFlush: () => (++flushes === 6 ? new Error('no power') : undefined),
+    });
+    const { scheduler, clock } = await startBed({ noop: () => {} }, { store });
+    const call = () =>
+      scheduler.scheduleMany(
+        Array.from({ length: 300 }, (_, i) => ({
+          handler: 'noop' as const,
+          options: i % 3 === 0 ? {} : { idempotencyKey: `k${i}`, delay: '1h' },
+        })),
+      );
+    const calls = Promise.allSettled(Array.from({ length: 10 }, call));
+    for (let i = 0; i < 200; i++) await clock.advance(1).catch(() => {});
+    for (const settled of await calls) {
+      expect(settled.status).toBe('fulfilled');
+      const results = (settled as PromiseFulfilledResult<unknown[]>).value;
+      expect(results).toHaveLength(300);
+      for (const result of results) {
+        if (result instanceof Error) expect(result).toBeInstanceOf(StoreUnavailableError);
+        else expect(result).toHaveProperty('id');
+      }
+    }
+  });
+
   it('whose flush fails are told to nobody as kept', async () => {
     let broken = false;
     const store = memoryStore({ failFlush: () => (broken ? new Error('no power') : undefined) });
