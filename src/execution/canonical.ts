@@ -1,6 +1,6 @@
 /** One text for equal payloads, whatever the order of their keys: what idempotency compares. */
-import * as crypto from 'node:crypto';
 import { types } from 'node:util';
+import { digest } from '../core/digest.js';
 import { PayloadNotSerializableError } from '../core/errors.js';
 import { fieldsOfError } from './payload-error.js';
 
@@ -11,14 +11,8 @@ const DEPTH_MAX = 500;
 /** The hash of what an idempotency key stands for; `schedule` in a canonical form of its own. 32 hex digits. */
 export function hashDefinition(handler: string, payload: unknown, schedule: string): string {
   const text = `${JSON.stringify([handler, schedule])}${canonical(payload)}`;
-  return sha256(text).slice(0, HASH_DIGITS);
+  return digest('sha256', text, 'hex').slice(0, HASH_DIGITS);
 }
-
-/** `crypto.hash` (20.12 and later) takes half the time of a Hash object. */
-const sha256: (text: string) => string =
-  typeof crypto.hash === 'function'
-    ? (text) => crypto.hash('sha256', text, 'hex')
-    : (text) => crypto.createHash('sha256').update(text).digest('hex');
 
 /**
  * A text that is the same for equal values and differs for others. Keys of objects, entries of Maps and elements
