@@ -223,7 +223,7 @@ function run(twin: Twin): void {
 }
 
 describe(`random operations against a model, FUZZ_SEED=${SEED}`, () => {
-  it.each(SHAPES)('$name', async (shape) => {
+  it.each(SHAPES)('case 9: $name', async (shape) => {
     const random = randomOf(SEED);
     const startTick = random() < 0.5 ? 0 : Math.floor(random() * 2 ** 45);
     const { wheel, native } = await openWheel({ startTick, maxTimers: shape.liveMax });
