@@ -4,6 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import type { TaskState } from '../src/core/model.js';
+import { MOVES } from '../src/core/transitions.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FENCED = /^```[\s\S]*?^```/gm;
@@ -60,6 +62,40 @@ describe('the documentation', () => {
       .filter((name) => name.endsWith('.md'))
       .filter((name) => !readme.includes(`](docs/${name})`));
     expect(unlinked).toEqual([]);
+  });
+});
+
+describe('the diagram of a life', () => {
+  const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+  const [, diagram = ''] = /```mermaid\nstateDiagram-v2\n([\s\S]*?)```/.exec(page) ?? [];
+  const names = new Map(
+    [...diagram.matchAll(/state "([^"]+)" as (\w+)$/gm)].map(([, name, id]) => [id, name]),
+  );
+  const nameOf = (id: string): string => (id === '[*]' ? 'none' : (names.get(id) ?? id));
+
+  /** The edges in the part of that title, `from → to`. */
+  function edgesOf(title: string): string[] {
+    const [, part = ''] =
+      new RegExp(`state "${title}" as \\w+ \\{\\n([\\s\\S]*?)\\n {4}\\}`).exec(diagram) ?? [];
+    return [...part.matchAll(/^\s*(\S+) --> (\S+?)(?::|$)/gm)]
+      .map(([, from, to]) => `${nameOf(from as string)} → ${nameOf(to as string)}`)
+      .sort();
+  }
+
+  it('shows every legal move of an occurrence, and no other', () => {
+    expect(edgesOf('an occurrence')).toEqual(MOVES.map(({ from, to }) => `${from} → ${to}`).sort());
+  });
+
+  it('shows the states of a task', () => {
+    const states = new Set(edgesOf('a task').flatMap((edge) => edge.split(' → ')));
+    const all: Record<TaskState | 'none', true> = {
+      none: true,
+      active: true,
+      paused: true,
+      completed: true,
+      cancelled: true,
+    };
+    expect([...states].sort()).toEqual(Object.keys(all).sort());
   });
 });
 

@@ -12,6 +12,10 @@ function idOf(n: number): string {
   return occurrenceId(task, 1, 'nominal', 1);
 }
 
+function numberOf(occurrenceId: string): number {
+  return Number.parseInt(occurrenceId.slice(24, 36), 16);
+}
+
 async function timingOf(room: () => number, shrinkFromBytes?: number): Promise<Timing> {
   const near = new NearTable();
   return Timing.create(
@@ -71,5 +75,23 @@ describe('timing', () => {
     expect(timing.moreDue).toBe(false);
     expect(timing.overdue).toBe(many + 1);
     timing.close();
+  });
+
+  it('is neither early nor in a hurry on a clock that counts fractions of a millisecond (case 12)', async () => {
+    const timing = await timingOf(() => 10);
+    const dues = [9, 9.2, 9.8, 10.5];
+    for (const [n, due] of dues.entries()) place(timing, n, START_MS + due);
+    const taken = (now: number): number[] =>
+      timing.take(START_MS + now, 10).map(({ occurrenceId }) => dues[numberOf(occurrenceId)]!);
+    expect(taken(8.9)).toEqual([]);
+    expect(taken(9.4)).toEqual([9, 9.2]);
+    // It left the wheel and is not due: the loop is to come back for it, and not before.
+    expect(timing.nextWakeMs).toBe(START_MS + 9.8);
+    expect(timing.isDue(START_MS + 9.5)).toBe(false);
+    expect(taken(9.5)).toEqual([]);
+    expect(taken(9.8)).toEqual([9.8]);
+    expect(timing.nextWakeMs).toBeGreaterThan(START_MS + 9.8);
+    expect(taken(10.6)).toEqual([10.5]);
+    expect([timing.size, timing.nextWakeMs]).toEqual([0, Number.POSITIVE_INFINITY]);
   });
 });
