@@ -99,7 +99,8 @@ describe('tickwheel inspect, while a scheduler runs', () => {
     const dead = (await inspectJson('dead-letters')) as { items: { id: string }[] };
     const id = dead.items[0]?.id as string;
     expect(id).toContain(known.dead);
-    const { stdout } = await inspect('show', id);
+    const { stdout, stderr, code } = await inspect('show', id);
+    expect([stderr, code]).toEqual(['', 0]);
     expect(stdout).toMatch(/#1 +failed/);
     expect(stdout).toMatch(/#2 +failed .* broken/);
   });
