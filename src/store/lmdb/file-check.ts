@@ -38,6 +38,9 @@ const IS_UNFLUSHED = 0x1000;
 /** MDB_NOSUBDIR, and MDB_INTEGERKEY of the tree of what is free: no more is set in any meta of ours. */
 const FLAGS = 0x4008;
 const PAGE_BYTES_MAX = 65_536;
+/** Of a page, unless the first says otherwise. */
+const PAGE_BYTES = 4096;
+const TRIES_MAX = 100;
 /** Address space, not memory or disk: reserved once, since moving a map stops everything that reads it. */
 export const MAP_BYTES = 2 ** 40;
 
@@ -77,25 +80,26 @@ export function treeAt(bytes: Buffer, at: number): Tree {
 type Found = Meta | 'other version' | undefined;
 
 /** Of a page that has one. */
-function readMetaPage(fd: number, at: number): Found {
-  const header = Buffer.alloc(META_AT);
-  readSync(fd, header, 0, META_AT, at);
-  return header.readUInt16LE(KIND_AT) === META_PAGE ? readMeta(fd, at + META_AT) : undefined;
-}
-
-function readMeta(fd: number, at: number): Found {
-  const bytes = Buffer.alloc(META_BYTES);
-  readSync(fd, bytes, 0, META_BYTES, at);
+function metaPageAt(head: Buffer, at: number): Found {
+  if (head.length < at + META_AT + META_BYTES) return undefined;
+  if (head.readUInt16LE(at + KIND_AT) !== META_PAGE) return undefined;
+  const bytes = head.subarray(at + META_AT, at + META_AT + META_BYTES);
   if (bytes.readUInt32LE(0) !== MAGIC) return undefined;
   if (bytes.readUInt16LE(VERSION_AT) !== VERSION) return 'other version';
   return metaOf(bytes);
 }
 
 /** LMDB writes it from its map size on: it has neither magic nor version. Undefined: nothing was flushed, or it is damaged. */
-function readFlushed(fd: number, pageBytes: number): Meta | undefined {
-  const bytes = Buffer.alloc(META_BYTES);
-  readSync(fd, bytes, 0, META_BYTES, pageBytes / 2 + META_AT);
-  return metaOf(bytes);
+function flushedMetaOf(head: Buffer, pageBytes: number): Meta | undefined {
+  const at = pageBytes / 2 + META_AT;
+  return metaOf(head.subarray(at, at + META_BYTES));
+}
+
+/** The first two pages; what is not there reads as zeros. */
+function readHead(fd: number, pageBytes: number): Buffer {
+  const head = Buffer.alloc(2 * pageBytes);
+  readSync(fd, head, 0, head.length, 0);
+  return head;
 }
 
 function metaOf(bytes: Buffer): Meta | undefined {
@@ -124,10 +128,27 @@ interface Metas {
   readonly flushed: Meta | undefined;
 }
 
-/** @throws StoreCorruptError, StoreVersionError */
+/**
+ * A writer at work may have written one meta after the other was read: that passes, and damage stays.
+ * @throws StoreCorruptError, StoreVersionError
+ */
 function readMetas(fd: number, file: string): Metas {
-  const first = readMetaPage(fd, 0);
-  const second = readMetaPage(fd, typeof first === 'object' ? first.pageBytes : 4096);
+  for (let tries = 1; ; tries++) {
+    try {
+      return metasOf(fd, file);
+    } catch (error) {
+      if (tries === TRIES_MAX || !(error instanceof StoreCorruptError)) throw error;
+    }
+  }
+}
+
+function metasOf(fd: number, file: string): Metas {
+  let head = readHead(fd, PAGE_BYTES);
+  const asUsual = metaPageAt(head, 0);
+  const pageBytes = typeof asUsual === 'object' ? asUsual.pageBytes : PAGE_BYTES;
+  if (pageBytes !== PAGE_BYTES) head = readHead(fd, pageBytes);
+  const first = metaPageAt(head, 0);
+  const second = metaPageAt(head, pageBytes);
   if (first === 'other version' && second === first) {
     throw new StoreVersionError(`the store's file '${file}' is of another version of LMDB`);
   }
@@ -135,20 +156,16 @@ function readMetas(fd: number, file: string): Metas {
     const what = fstatSync(fd).size === 0 ? 'it is empty' : 'it does not begin as one';
     throw new StoreCorruptError(`the store's file '${file}' is damaged: ${what}`);
   }
-  const flushed = readFlushed(fd, first.pageBytes);
+  const flushed = flushedMetaOf(head, pageBytes);
   const isFirst = first.transaction >= second.transaction;
-  const metas = {
-    newest: isFirst ? first : second,
-    older: isFirst ? second : first,
-    flushed,
-  };
+  const newest = isFirst ? first : second;
+  const older = isFirst ? second : first;
   // Each transaction writes the other meta. Where the machine went down in between, one may have been lost.
-  const { newest, older } = metas;
   const isTorn = isOfThisBoot(newest) && newest.transaction !== older.transaction + 1;
   if (isTorn || (flushed?.transaction ?? 0) > newest.transaction) {
     throw new StoreCorruptError(`the store's file '${file}' is damaged: its newest state is gone`);
   }
-  return metas;
+  return { newest, older, flushed };
 }
 
 /** Of the newest transaction that is visible. @throws StoreCorruptError, StoreVersionError */
