@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PoolExecutor } from '../../src/execution/pool/pool.js';
 import {
   InvalidArgumentError,
   type Occurrence,
@@ -11,21 +10,22 @@ import {
   Scheduler,
   VirtualClock,
 } from '../../src/index.js';
-import { openWith } from '../../src/scheduler.js';
 import { rejection, START_MS, since } from '../scheduler/helpers.js';
 import { KINDS, newStore, useStore } from '../scheduler/stores.js';
 
 const handlers = new URL('./fixtures/threads.mjs', import.meta.url);
 const opened: [Scheduler, VirtualClock][] = [];
 
-async function start(options: OpenOptions = {}, pool?: PoolExecutor) {
+async function start(options: OpenOptions = {}) {
   const clock = new VirtualClock(START_MS, { settleTimeout: 200 });
   const store = newStore();
-  const workers = { threads: 1, concurrency: 8 };
-  const scheduler =
-    pool === undefined
-      ? await Scheduler.open({ workers, clock, store, ...options, handlers })
-      : await openWith({ clock, store, ...options }, { executor: pool });
+  const scheduler = await Scheduler.open({
+    workers: { threads: 1, concurrency: 8 },
+    clock,
+    store,
+    ...options,
+    handlers,
+  });
   opened.push([scheduler, clock]);
   await scheduler.start();
   return { scheduler, clock, store };
@@ -172,25 +172,6 @@ describe.each(KINDS)('handlers on threads, with the store %s,', (kind) => {
       expect((await endOf(scheduler, clock, after.id)).result).toBe('still here');
     },
   );
-
-  it('30. that run out of memory: only that task is charged, once it ran alone, all others finish', async () => {
-    const resourceLimits = { maxOldGenerationSizeMb: 24 };
-    const pool = { module: handlers, threads: 1, concurrency: 8, resourceLimits };
-    const { scheduler, clock } = await start({}, new PoolExecutor(pool));
-    const others = [];
-    for (let i = 0; i < 4; i++) others.push(await scheduler.schedule('work', 200));
-    const killer = await scheduler.schedule('kill', { how: 'memory', times: 2 });
-    const killed = await endOf(scheduler, clock, killer.id);
-    // At first nobody knows who it was, and nobody is charged.
-    expect(killed).toMatchObject({ result: 'alive at 3', failures: 0, crashes: 1 });
-    const [first, second] = await scheduler.attempts(killed.id);
-    expect([first?.outcome, second?.outcome]).toEqual(['crashed', 'crashed']);
-    expect(second?.error).toMatchObject({ code: 'ERR_WORKER_OUT_OF_MEMORY' });
-    for (const { id } of others) {
-      const ended = await endOf(scheduler, clock, id);
-      expect(ended).toMatchObject({ status: 'succeeded', failures: 0, crashes: 0 });
-    }
-  });
 
   it('30b. that always kill their thread are quarantined, and told so', async () => {
     const { scheduler, clock } = await start();
