@@ -17,7 +17,7 @@ import type { ActiveRun } from './runs.js';
  */
 export const DUE_MAX = 256;
 /** Creates that a turn takes, and that it takes at least of those that could not start. */
-const CREATES_MAX = 512;
+export const CREATES_MAX = 512;
 const CREATES_MIN = 128;
 const CALLS_MAX = 512;
 /** Ready work that is aimed at: so much, or what so many turns claim. */

@@ -57,6 +57,7 @@ export class JobQueue {
   }
 
   #dropFirst(): void {
+    this.#first?.source.taken?.();
     this.#waiting[this.#head++] = undefined;
     if (this.#head === this.#waiting.length) {
       this.#waiting = [];

@@ -51,6 +51,8 @@ export interface WorkSource {
   work(index: number): Work;
   /** It creates a task that is due by now. */
   isDueAtOnce(index: number, nowMs: number): boolean;
+  /** All were asked for, or have failed. */
+  taken?(): void;
 }
 
 /** Works that are there already, and create nothing. */
