@@ -261,8 +261,7 @@ export class Apply {
   /** The whole commit failed. A full store fails this batch alone; anything else ends the engine. */
   undo(batch: Batch, error: unknown): void {
     const { inbox, clock } = this.#parts;
-    for (const { job } of batch.answers) job.group.settle(job.index, { kind: 'failed', error });
-    batch.answers.length = 0;
+    batch.fail(error);
     for (const revert of batch.reverts.reverse()) revert();
     this.#restore(batch.changes);
     const reloads = batch.changes.filter((active) => !active.isNew);

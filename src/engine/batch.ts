@@ -68,6 +68,20 @@ export class Batch {
     this.answers.push({ job, active, outcome });
   }
 
+  /** What became of the commit of `units`. */
+  refuse(refusals: readonly Refusal[]): void {
+    for (const refusal of refusals) {
+      const active = this.changes[refusal.unit];
+      if (active !== undefined) this.refused.set(active, refusal);
+    }
+  }
+
+  /** Nothing of it comes about: callers are told. */
+  fail(error: unknown): void {
+    for (const { job } of this.answers) job.group.settle(job.index, { kind: 'failed', error });
+    this.answers.length = 0;
+  }
+
   units(): Unit[] {
     const units = this.changes.map((active) => active.unit());
     if (this.settings.length > 0) units.push({ taskId: '', settings: this.settings });

@@ -24,6 +24,8 @@ const LIMITED_PART = 1 / 256;
 const FREE_PART = 1 / 2;
 /** A store without space is asked again after this long. */
 const FULL_RETRY_MS = 1000;
+/** Between two steps that look for what was committed meanwhile; what is near is so for 10 s at least before it is due. */
+const BESIDE_COMMITS_MS = 50;
 
 export interface LoaderOptions {
   readonly window: DueWindow;
@@ -43,6 +45,8 @@ export class Loader {
   readonly #limitedMax: number;
   /** Lanes that got more than their share by what was committed. */
   readonly #crowded = new Set<Lane>();
+  /** Wall clock time of the last step. */
+  #loadedMs = Number.NEGATIVE_INFINITY;
   /** Wall clock time of the next step. */
   nextAtMs = Number.NEGATIVE_INFINITY;
   /** The next step can be made at once. */
@@ -84,9 +88,16 @@ export class Loader {
     return Math.max(few, Math.min(this.#limitedMax - size, spare));
   }
 
-  /** A step of at most some 2,000 occurrences. */
+  /** While other commits are under way a step waits for them: it is not made for each, but when it is time, and now and then. */
+  isWanted(nowMs: number): boolean {
+    const sinceMs = Math.abs(nowMs - this.#loadedMs);
+    return this.hasMore || nowMs >= this.nextAtMs || sinceMs >= BESIDE_COMMITS_MS;
+  }
+
+  /** A step of at most some 2,000 occurrences; with no commit under way. */
   async load(nowMs: number): Promise<void> {
     const { timing } = this.#options;
+    this.#loadedMs = nowMs;
     const step = await this.#step(nowMs);
     for (const entry of step.entries) if (!entry.held) timing.place(entry);
     this.hasMore = step.more;

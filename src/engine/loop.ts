@@ -21,6 +21,7 @@ import type { Commit } from '../store/store.js';
 import { Apply, timedOf } from './apply.js';
 import { Batch } from './batch.js';
 import { aimOf, createsOf, DUE_MAX, startable } from './bounds.js';
+import { BULK_MIN, Bulk } from './bulk.js';
 import type { Dispatch } from './dispatch.js';
 import type { Job, Outcome, TaskJob } from './job.js';
 import type { EngineParts } from './parts.js';
@@ -40,6 +41,7 @@ const BACK_JUMP_MS = 1000;
 export class Loop {
   readonly #parts: EngineParts;
   readonly #apply: Apply;
+  readonly #bulk: Bulk;
   readonly reconcile: Reconcile;
   #turning = false;
   /** Ends the gathering that is under way. */
@@ -64,11 +66,13 @@ export class Loop {
     this.#awayUntilMs = this.#lastNowMs;
     this.reconcile = new Reconcile(parts);
     this.#apply = new Apply(parts, (error) => this.#fail(error));
+    this.#bulk = new Bulk(parts, this.#apply, () => this.#bulkIsOver());
   }
 
   /** True while a turn is under way or about to be, or something committed has not been told. */
   get busy(): boolean {
-    return this.#turning || this.#apply.unsettled > 0 || this.#parts.pruning.busy;
+    const isUnderWay = this.#turning || this.#bulk.isOpen || this.#apply.unsettled > 0;
+    return isUnderWay || this.#parts.pruning.busy;
   }
 
   /** Nominal times before now passed without us: the scheduler has just begun. */
@@ -94,6 +98,7 @@ export class Loop {
         this.#beganMs = clock.monotonic();
         await this.#turn();
       } while (this.#hasMoreWork() && this.#parts.failure === undefined);
+      this.#bulk.apply();
     } catch (error) {
       this.#fail(error);
     }
@@ -121,6 +126,7 @@ export class Loop {
   /** The paragraph: read the clock, take what happened and what is due, decide, commit, apply, dispatch. */
   async #turn(): Promise<void> {
     const { clock, dispatch } = this.#parts;
+    await this.#bulk.makeRoom();
     const nowMs = await this.#readClock();
     const batch = new Batch(this.#facts(nowMs), clock.monotonic());
     dispatch?.noticeAway(batch.monotonicMs);
@@ -128,11 +134,13 @@ export class Loop {
     await this.#decideReports(batch);
     // After the reports: an end that is here already came before the deadline is judged.
     dispatch?.enforce(batch.monotonicMs);
-    await this.#decideJobs(batch);
+    const later = await this.#decideJobs(batch);
     this.#placeReloaded(batch, reloads);
     await this.#decideDue(batch);
     this.#claimReady(batch);
-    const commit = await this.#commit(batch);
+    const committed = this.#commit(batch);
+    if (later !== undefined) this.#commitBeside(later);
+    const commit = await committed;
     this.#apply.applyTo(batch);
     this.#apply.settleWhenDurable(batch, commit);
     dispatch?.start(nowMs, batch.monotonicMs);
@@ -144,7 +152,9 @@ export class Loop {
   async #tidy(nowMs: number, monotonicMs: number): Promise<void> {
     const { pruning, loader, timing, draining } = this.#parts;
     if (!draining) pruning.prune(nowMs, (timing?.behind ?? 0) > 0);
-    if (this.#executes()) await loader?.load(nowMs);
+    const loads = this.#executes() && (!this.#bulk.isOpen || loader?.isWanted(nowMs) === true);
+    if (loads || this.reconcile.isDue(monotonicMs)) await this.#bulk.applyAll();
+    if (loads) await loader?.load(nowMs);
     await this.reconcile.step(nowMs, monotonicMs);
     await timing?.shrink(nowMs, nextTurn);
   }
@@ -229,7 +239,8 @@ export class Loop {
     }
   }
 
-  async #decideJobs(batch: Batch): Promise<void> {
+  /** @returns creates that need not be part of this turn's own commit, if there are many */
+  async #decideJobs(batch: Batch): Promise<Batch | undefined> {
     const { inbox, working, timing, dispatch, ready } = this.#parts;
     const behind = timing?.behind ?? 0;
     const canStart = this.#executes() ? startable(dispatch as Dispatch, ready, behind) : 0;
@@ -238,16 +249,20 @@ export class Loop {
     const jobs: Job[] = [];
     this.#inHand = jobs;
     inbox.takeJobs(createsOf(behind, canStart), batch.facts.nowMs, jobs);
-    if (jobs.length === 0) return;
+    if (jobs.length === 0) return undefined;
     const ids: string[] = [];
     for (const { work } of jobs) {
       if (work.kind === 'task' && work.event.kind !== 'create') ids.push(work.taskId);
     }
+    if (ids.some((id) => this.#bulk.holds(id))) await this.#bulk.applyAll();
     await working.load(ids);
+    const later = laterOf(jobs, batch);
     for (const job of jobs) {
       const dead = deadLetterOf(job);
-      this.#decideJob(batch, dead === undefined ? job : await this.#upToDate(batch, job, dead));
+      const to = later !== undefined && isForLater(job, batch) ? later : batch;
+      this.#decideJob(to, dead === undefined ? job : await this.#upToDate(batch, job, dead));
     }
+    return later;
   }
 
   /** A dead letter is no live record of its task: as it stands now, or as this turn leaves it. */
@@ -361,15 +376,36 @@ export class Loop {
     const commit: Commit = this.#parts.session.commit(batch.units());
     commit.durable.catch(() => {});
     try {
-      for (const refusal of await commit.visible) {
-        const active = batch.changes[refusal.unit];
-        if (active !== undefined) batch.refused.set(active, refusal);
-      }
+      batch.refuse(await commit.visible);
       return commit;
     } catch (error) {
       this.#apply.undo(batch, error);
       return undefined;
     }
+  }
+
+  /** Behind this turn's own commit; it is applied when it is visible. */
+  #commitBeside(later: Batch): void {
+    if (later.isEmpty) {
+      this.#apply.settleWhenDurable(later, undefined);
+      return;
+    }
+    this.reconcile.noteCommit(later.monotonicMs);
+    const commit = this.#parts.session.commit(later.units());
+    commit.durable.catch(() => {});
+    this.#bulk.add(later, commit);
+  }
+
+  /** Creates in bulk are to be applied: by the turn that is under way, or now. */
+  #bulkIsOver(): void {
+    this.#gathering?.();
+    if (this.#turning) return;
+    try {
+      this.#bulk.apply();
+    } catch (error) {
+      this.#fail(error);
+    }
+    if (this.#parts.failure === undefined && !this.#closed) this.#sleepUntilNextExpiry();
   }
 
   /** False before `start`, while the store is being scanned, and from shutdown on. */
@@ -418,6 +454,7 @@ export class Loop {
     this.#parts.fail(error);
     const told = { kind: 'failed', error: this.#parts.failure ?? error } as const;
     for (const { group, index } of this.#inHand) group.settle(index, told);
+    this.#bulk.fail(this.#parts.failure ?? error);
     this.#inHand = [];
     this.#disarm?.();
     this.#disarm = undefined;
@@ -444,6 +481,21 @@ export class Loop {
 /** A caller is told what its call led to, not what else this turn makes of it. */
 function asItIs(view: TaskView): TaskView {
   return { task: copyOfTask(view.task), live: view.live.map(copyOfOccurrence) };
+}
+
+/** Creates that go beside this turn's commit (bulk.ts), if they are many. */
+function laterOf(jobs: readonly Job[], { facts, monotonicMs }: Batch): Batch | undefined {
+  if (jobs.length < BULK_MIN) return undefined;
+  let count = 0;
+  for (const job of jobs) if (isForLater(job, { facts })) count++;
+  return count < BULK_MIN ? undefined : new Batch(facts, monotonicMs);
+}
+
+/** It cannot start in this turn; or it has a key, of which the first to come is to have it. */
+function isForLater({ work }: Job, { facts }: Pick<Batch, 'facts'>): boolean {
+  if (work.kind !== 'task' || work.event.kind !== 'create') return false;
+  const { schedule, idempotencyKey } = work.event.task;
+  return schedule.kind !== 'once' || schedule.at > facts.nowMs || idempotencyKey !== undefined;
 }
 
 /** Its caller was told as it was decided. */

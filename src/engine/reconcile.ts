@@ -65,9 +65,13 @@ export class Reconcile {
     return isOver ? Number.POSITIVE_INFINITY : this.nextAtMs;
   }
 
+  isDue(monotonicMs: number): boolean {
+    return monotonicMs >= this.nextAtMs;
+  }
+
   /** To be called at the end of a turn, when all that was decided is applied. */
   async step(nowMs: number, monotonicMs: number): Promise<void> {
-    if (monotonicMs < this.nextAtMs) return;
+    if (!this.isDue(monotonicMs)) return;
     const { dispatch, timing, inbox, holding, draining, session } = this.#parts;
     if (dispatch === undefined || timing === undefined || holding || draining) {
       this.nextAtMs = Number.POSITIVE_INFINITY;

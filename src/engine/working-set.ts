@@ -26,6 +26,8 @@ export class ActiveTask {
   runs: ActiveRun[] = [];
   /** The turn at hand changes it. */
   changing = false;
+  /** It is being created beside the turns (bulk.ts). */
+  inBulk = false;
 
   // How the turn at hand found it.
   isNew = false;

@@ -251,6 +251,22 @@ export class Callers {
     return this.#many(items);
   }
 
+  /** Many at once, most of them for later: they go beside the turns. */
+  imports(): Promise<unknown> {
+    const { dice } = this.#options;
+    const items = Array.from({ length: 66 + dice.below(30) }, () => ({
+      handler: 'mail',
+      payload: { mood: 'quick', call: ++this.#calls } as SimPayload,
+      options: {
+        tenant: dice.pick(TENANTS),
+        delay: dice.chance(0.05) ? 0 : 1 + dice.below(8000),
+        ...(dice.chance(0.05) ? { idempotencyKey: `k${dice.below(5)}` } : {}),
+      } as ScheduleOptions,
+    }));
+    this.#options.fault('creates in bulk');
+    return this.#many(items);
+  }
+
   #many(
     items: { handler: string; payload: SimPayload; options: ScheduleOptions }[],
   ): Promise<unknown> {

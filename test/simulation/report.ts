@@ -32,6 +32,7 @@ export const FAULTS = [
   'race of calls',
   'pause of what is on its way',
   'flood of one tenant',
+  'creates in bulk',
   'version missing',
   'unflushed commits lost',
   'unflushed commits kept',

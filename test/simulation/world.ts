@@ -59,6 +59,7 @@ const STEPS = {
   schedule: 24,
   scheduleMany: 3,
   flood: 0.6,
+  imports: 0.4,
   pass: 22,
   passLong: 2.5,
   cancel: 3,
@@ -387,6 +388,8 @@ export class World implements StoreObserver, ExecutorObserver {
           return callers.scheduleMany();
         case 'flood':
           return callers.flood();
+        case 'imports':
+          return callers.imports();
         case 'redrive':
           return callers.redrive();
         case 'pauseScope':

@@ -1,0 +1,192 @@
+/** Creates in bulk go beside the turns (src/engine/bulk.ts): nothing waits for them, and nothing gets between. */
+import { describe, expect, it } from 'vitest';
+import { memoryStore, StoreFullError, StoreUnavailableError } from '../../src/index.js';
+import type { Commit, StoreOpenOptions, StoreSession, Unit } from '../../src/store/store.js';
+import { newClock, openBed, rejection, startBed } from './helpers.js';
+import type { TestStore } from './stores.js';
+
+const MANY = 200;
+
+function many(options: (i: number) => object = () => ({ delay: '1h' })) {
+  return Array.from({ length: MANY }, (_, i) => ({
+    handler: 'work' as const,
+    payload: i,
+    options: options(i),
+  }));
+}
+
+/** Everybody sees what is committed at once, but the engine is told when it is let through. */
+class LateStore {
+  readonly store: TestStore;
+  /** How many tasks each commit was of, and how many commits before it were not told. */
+  readonly commits: { tasks: number; ahead: number }[] = [];
+  isHolding = false;
+  #held: (() => void)[] = [];
+
+  constructor() {
+    const inner = memoryStore();
+    this.store = Object.assign(Object.create(inner), {
+      capabilities: inner.capabilities,
+      open: async (options: StoreOpenOptions) => this.#wrap(await inner.open(options)),
+      recount: () => inner.recount(),
+      crash: () => inner.crash(),
+    });
+  }
+
+  letThrough(): void {
+    this.isHolding = false;
+    for (const tell of this.#held.splice(0)) tell();
+  }
+
+  #wrap(session: StoreSession): StoreSession {
+    const commit = (units: readonly Unit[]): Commit => {
+      this.commits.push({ tasks: units.length, ahead: this.#held.length });
+      const { visible, durable } = session.commit(units);
+      if (!this.isHolding) return { visible, durable };
+      const told = new Promise<void>((resolve) => {
+        this.#held.push(resolve);
+      });
+      return { visible: told.then(() => visible), durable: told.then(() => durable) };
+    };
+    return new Proxy(session, {
+      get: (target, name) => {
+        if (name === 'commit') return commit;
+        if (name === 'waitsForClock') return this.#held.length > 0 || target.waitsForClock;
+        const member = Reflect.get(target, name, target);
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
+  }
+}
+
+describe('creates in bulk', () => {
+  it('do not hold up due work: it is committed before them, and starts before they are visible', async () => {
+    const late = new LateStore();
+    const ran: unknown[] = [];
+    const handlers = { work: (n: unknown) => void ran.push(n) };
+    const { scheduler, clock } = await startBed(handlers, { store: late.store });
+    const due = await scheduler.schedule('work', 'due', { delay: '1s' });
+    await clock.advance('999ms');
+    late.commits.length = 0;
+    late.isHolding = true;
+    const made = scheduler.scheduleMany(many());
+    await clock.advance(0);
+    expect(late.commits).toEqual([{ tasks: MANY, ahead: 0 }]);
+    late.isHolding = false;
+    await clock.advance('1ms');
+    expect((await scheduler.get(due.id))?.status).toBe('succeeded');
+    expect(ran).toEqual(['due']);
+    late.letThrough();
+    await clock.advance(0);
+    expect((await made).every((result) => 'id' in result)).toBe(true);
+  });
+
+  it('are decided while those before are written, two commits at most', async () => {
+    const late = new LateStore();
+    const { scheduler, clock } = await startBed({ work: (_: number) => {} }, { store: late.store });
+    late.commits.length = 0;
+    late.isHolding = true;
+    const calls = Array.from({ length: 5 }, () => scheduler.scheduleMany(many()));
+    const mades = Promise.all(calls);
+    await clock.advance(0);
+    expect(late.commits.map(({ ahead }) => ahead)).toEqual([0, 1]);
+    late.letThrough();
+    await clock.advance(0);
+    for (const results of await mades) expect(results.every((result) => 'id' in result)).toBe(true);
+    expect(late.commits.reduce((sum, { tasks }) => sum + tasks, 0)).toBe(5 * MANY);
+  });
+
+  it('are timed as others are: due at their time, with those due at once among them', async () => {
+    const ran: number[] = [];
+    const { scheduler, clock } = await startBed({
+      work: (n: unknown) => void ran.push(n as number),
+    });
+    await scheduler.scheduleMany(many((i) => ({ delay: i })));
+    await clock.advance(0);
+    expect(ran).toEqual([0]);
+    for (let i = 1; i < MANY; i++) {
+      await clock.advance(1);
+      expect(ran.at(-1)).toBe(i);
+    }
+    await clock.advance('1s');
+    expect(ran).toHaveLength(MANY);
+  });
+
+  it('that are cancelled as soon as a list shows them are cancelled, and never run', async () => {
+    const late = new LateStore();
+    let ran = 0;
+    const { scheduler, clock } = await startBed(
+      { work: (_: number) => void ran++ },
+      { store: late.store },
+    );
+    late.isHolding = true;
+    const made = scheduler.scheduleMany(many(() => ({ delay: '1s' })));
+    await clock.advance(0);
+    const [seen] = (await scheduler.list({ limit: 1 })).items;
+    const cancelled = scheduler.cancel(seen?.id as string);
+    await clock.advance(0);
+    late.letThrough();
+    await clock.advance(0);
+    expect(await cancelled).toBe(true);
+    await made;
+    expect((await scheduler.get(seen?.id as string))?.status).toBe('cancelled');
+    await clock.advance('2s');
+    expect(ran).toBe(MANY - 1);
+    expect((await scheduler.stats()).repairs).toMatchObject({ overdue: 0, ready: 0 });
+  });
+
+  it('give a key to the first of a list that has it, also when only the second is due', async () => {
+    const { scheduler } = await startBed({ work: (n: unknown) => n });
+    const results = await scheduler.scheduleMany(
+      many((i) => ({ idempotencyKey: `k${i >> 1}`, delay: i % 2 === 0 ? '1h' : 0 })),
+    );
+    for (let i = 0; i < MANY; i += 2) {
+      expect(results[i]).toMatchObject({ created: true });
+      expect(results[i + 1]).toMatchObject({ code: 'TICKWHEEL_IDEMPOTENCY_CONFLICT' });
+    }
+  });
+
+  it('of a full store fail alone, and others go on when there is space', async () => {
+    let full = false;
+    const store = memoryStore({ fail: () => (full ? new StoreFullError('no space') : undefined) });
+    const { scheduler, clock } = await startBed({ work: (_: number) => {} }, { store });
+    full = true;
+    const failed = scheduler.scheduleMany(many());
+    await clock.advance(0);
+    for (const result of await failed) expect(result).toBeInstanceOf(StoreFullError);
+    full = false;
+    await clock.advance('2s');
+    const made = scheduler.scheduleMany(many(() => ({ delay: '1s' })));
+    await clock.advance('2s');
+    expect((await made).every((result) => 'id' in result)).toBe(true);
+    expect((await scheduler.list({ status: 'succeeded', limit: 500 })).items).toHaveLength(MANY);
+    expect(scheduler.state).toBe('running');
+  });
+
+  it('of a store that fails are told so, all of them', async () => {
+    let broken = false;
+    const store = memoryStore({ fail: () => (broken ? new Error('disk on fire') : undefined) });
+    const { scheduler, clock } = await openBed(
+      { work: (_: number) => {} },
+      { store, clock: newClock() },
+    );
+    broken = true;
+    const calls = Array.from({ length: 4 }, () => scheduler.scheduleMany(many()));
+    const all = Promise.all(calls);
+    await clock.advance(0).catch(() => {});
+    for (const results of await all) {
+      for (const result of results) expect(result).toBeInstanceOf(StoreUnavailableError);
+    }
+    expect(await rejection(scheduler.schedule('work', 1))).toBeInstanceOf(StoreUnavailableError);
+  });
+
+  it('are refused by nothing that a turn of their own would not be: events come once each', async () => {
+    const { scheduler, clock, events } = await startBed({ work: (_: number) => {} });
+    const made = await scheduler.scheduleMany(many());
+    await clock.advance(0);
+    const scheduled = events.filter(({ type }) => type === 'scheduled');
+    expect(new Set(scheduled.map(({ taskId }) => taskId)).size).toBe(MANY);
+    expect(scheduled).toHaveLength(MANY);
+    expect(made).toHaveLength(MANY);
+  });
+});
