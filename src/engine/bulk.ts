@@ -6,11 +6,12 @@
  */
 import type { Commit } from '../store/store.js';
 import type { Apply } from './apply.js';
-import type { Batch } from './batch.js';
+import { Batch } from './batch.js';
+import type { Job } from './job.js';
 import type { EngineParts } from './parts.js';
 
 /** Fewer creates in a turn are part of its own commit. */
-export const BULK_MIN = 64;
+const BULK_MIN = 64;
 /** Commits on their way: the store writes one, and has the next when it is done. */
 const OPEN_MAX = 2;
 
@@ -107,6 +108,21 @@ export class Bulk {
   fail(error: unknown): void {
     for (const { batch } of this.#open.splice(0)) batch.fail(error);
   }
+}
+
+/** For those creates of a turn that go beside its own commit, if they are many. */
+export function laterOf(jobs: readonly Job[], { facts, monotonicMs }: Batch): Batch | undefined {
+  if (jobs.length < BULK_MIN) return undefined;
+  let count = 0;
+  for (const job of jobs) if (isForLater(job, { facts })) count++;
+  return count < BULK_MIN ? undefined : new Batch(facts, monotonicMs);
+}
+
+/** It cannot start in this turn; or it has a key, of which the first to come is to have it. */
+export function isForLater({ work }: Job, { facts }: Pick<Batch, 'facts'>): boolean {
+  if (work.kind !== 'task' || work.event.kind !== 'create') return false;
+  const { schedule, idempotencyKey } = work.event.task;
+  return schedule.kind !== 'once' || schedule.at > facts.nowMs || idempotencyKey !== undefined;
 }
 
 function ignore(): void {}

@@ -21,7 +21,7 @@ import type { Commit } from '../store/store.js';
 import { Apply, timedOf } from './apply.js';
 import { Batch } from './batch.js';
 import { aimOf, createsOf, DUE_MAX, startable } from './bounds.js';
-import { BULK_MIN, Bulk } from './bulk.js';
+import { Bulk, isForLater, laterOf } from './bulk.js';
 import type { Dispatch } from './dispatch.js';
 import type { Job, Outcome, TaskJob } from './job.js';
 import type { EngineParts } from './parts.js';
@@ -481,21 +481,6 @@ export class Loop {
 /** A caller is told what its call led to, not what else this turn makes of it. */
 function asItIs(view: TaskView): TaskView {
   return { task: copyOfTask(view.task), live: view.live.map(copyOfOccurrence) };
-}
-
-/** Creates that go beside this turn's commit (bulk.ts), if they are many. */
-function laterOf(jobs: readonly Job[], { facts, monotonicMs }: Batch): Batch | undefined {
-  if (jobs.length < BULK_MIN) return undefined;
-  let count = 0;
-  for (const job of jobs) if (isForLater(job, { facts })) count++;
-  return count < BULK_MIN ? undefined : new Batch(facts, monotonicMs);
-}
-
-/** It cannot start in this turn; or it has a key, of which the first to come is to have it. */
-function isForLater({ work }: Job, { facts }: Pick<Batch, 'facts'>): boolean {
-  if (work.kind !== 'task' || work.event.kind !== 'create') return false;
-  const { schedule, idempotencyKey } = work.event.task;
-  return schedule.kind !== 'once' || schedule.at > facts.nowMs || idempotencyKey !== undefined;
 }
 
 /** Its caller was told as it was decided. */
