@@ -19,7 +19,7 @@ import { hashDefinition } from './execution/payload.js';
 import { presentTask, type Task } from './present.js';
 import { type ScheduleRequest, scheduleRequest } from './request.js';
 import type { StoreSession } from './store/store.js';
-import type { Encoded, Values } from './values.js';
+import type { Values } from './values.js';
 
 export interface CreationOptions {
   readonly engine: Engine;
@@ -36,18 +36,16 @@ type Result = Created | TickwheelError;
 
 /** An item that was checked and encoded: all that is kept of it until its turn comes. */
 interface Checked {
-  readonly id: string;
-  readonly handler: string;
-  readonly request: ScheduleRequest;
-  readonly payload: Encoded;
-  readonly definition: string | undefined;
-  readonly createdAt: number;
+  readonly task: NewTask;
+  /** What the payload's bytes stand for. */
+  readonly value: unknown;
+  readonly onConflict: ScheduleRequest['onConflict'];
   /** Its place among the items. */
   readonly index: number;
 }
 
-function bytesOf({ payload }: Checked): number {
-  return payload.bytes.length + TASK_BYTES;
+function bytesOf({ task }: Checked): number {
+  return task.payload.length + TASK_BYTES;
 }
 
 /** An item whose turn has come. */
@@ -61,29 +59,12 @@ class CreateJob implements TaskJob {
 
   /** @param number its number among those let in together */
   constructor(item: Checked, of?: Admitted, number = 0) {
-    const { id, handler, request, payload, definition, createdAt } = item;
-    const task: NewTask = {
-      id,
-      tenant: request.tenant,
-      handler,
-      handlerVersion: request.handlerVersion,
-      payload: payload.bytes,
-      schedule: request.schedule,
-      policies: request.policies,
-      priority: request.priority,
-      idempotencyKey: request.idempotencyKey,
-      definition,
-      createdAt,
-    };
-    this.taskId = id;
+    const { task } = item;
+    this.taskId = task.id;
     this.event = { kind: 'create', task };
     this.item = item;
     this.#of = of;
     this.#number = number;
-  }
-
-  get task(): NewTask {
-    return this.event.task;
   }
 
   decided(view: TaskView): void {
@@ -133,24 +114,24 @@ class Admitted implements WorkSource {
     this.#items.push(item);
     this.#places.push(item.index);
     this.#bytes.push(bytesOf(item));
-    this.#tenants.push(item.request.tenant);
+    this.#tenants.push(item.task.tenant);
   }
 
   work(number: number): CreateJob {
     const item = this.#items[number] as Checked;
     const job = new CreateJob(item, this, number);
-    if (item.request.idempotencyKey === undefined) this.#items[number] = undefined;
+    if (item.task.idempotencyKey === undefined) this.#items[number] = undefined;
     else this.#jobs.set(number, job);
     return job;
   }
 
   isDueAtOnce(number: number, nowMs: number): boolean {
-    const { schedule } = (this.#items[number] as Checked).request;
+    const { schedule } = (this.#items[number] as Checked).task;
     return schedule.kind === 'once' && schedule.at <= nowMs;
   }
 
-  tell(number: number, view: TaskView, { payload }: Checked): void {
-    this.#told[number] = presentCreated(view, this.#options.values.decode, true, payload);
+  tell(number: number, view: TaskView, item: Checked): void {
+    this.#told[number] = presentCreated(view, this.#options.values.decode, true, item);
   }
 
   told(number: number): Created | undefined {
@@ -244,10 +225,10 @@ export class Creation {
         results[index] = item;
         continue;
       }
-      const refusal = admission.admit(item.request.tenant, bytesOf(item));
+      const refusal = admission.admit(item.task.tenant, bytesOf(item));
       results[index] = refusal;
       if (refusal === undefined) admitted.add(item);
-      else if (item.request.idempotencyKey !== undefined) refused.push(item);
+      else if (item.task.idempotencyKey !== undefined) refused.push(item);
     }
     return { admitted, refused, results, nowMs };
   }
@@ -264,7 +245,7 @@ export class Creation {
   }
 
   async #meetAny(item: Checked, nowMs: number): Promise<Result | undefined> {
-    const { tenant, idempotencyKey } = item.request;
+    const { tenant, idempotencyKey } = item.task;
     const { session } = this.#options;
     const holder = await session.taskIdOfKey(tenant, idempotencyKey as string, nowMs);
     if (holder === undefined) return undefined;
@@ -306,26 +287,29 @@ export class Creation {
       const { handler, payload, options } = optionsOf(given, 'an item', ITEM);
       const name = textOf(handler, 'handler', 256);
       const request = scheduleRequest(options, nowMs);
-      const { schedule, idempotencyKey } = request;
+      const { tenant, schedule, idempotencyKey, scheduleText } = request;
       this.#options.checkHandler(name, request.handlerVersion);
       if (schedule.kind !== 'once') this.#assertFires(schedule, nowMs);
       if (idempotencyKey === undefined) {
         // When it will be refused anyway, the costly half is spared.
-        const refusal = this.#options.engine.admission.refusal(request.tenant, TASK_BYTES);
+        const refusal = this.#options.engine.admission.refusal(tenant, TASK_BYTES);
         if (refusal !== undefined) return refusal;
       }
-      return {
+      const { bytes, value } = this.#options.values.encodeAndCopy(payload, 'payload');
+      const task: NewTask = {
         id: this.#options.nextId(),
+        tenant,
         handler: name,
-        request,
-        payload: this.#options.values.encodeAndCopy(payload, 'payload'),
-        definition:
-          request.scheduleText === undefined
-            ? undefined
-            : hashDefinition(name, payload, request.scheduleText),
+        handlerVersion: request.handlerVersion,
+        payload: bytes,
+        schedule,
+        policies: request.policies,
+        priority: request.priority,
+        idempotencyKey,
+        definition: scheduleText && hashDefinition(name, payload, scheduleText),
         createdAt: nowMs,
-        index,
       };
+      return { task, value, onConflict: request.onConflict, index };
     } catch (error) {
       return refusalOf(error);
     }
@@ -347,8 +331,7 @@ export class Creation {
    */
   async #meetHolder(job: CreateJob, holder: string): Promise<Result | undefined> {
     const { session, engine } = this.#options;
-    const { task } = job;
-    const { onConflict } = job.item.request;
+    const { task, onConflict } = job.item;
     const [view] = await session.views([holder]);
     if (view === undefined) return undefined;
     const held = view.task;

@@ -278,7 +278,7 @@ function policiesOf(
   if (options.overlap !== undefined && !overlaps) {
     refuse('overlap', options.overlap, 'only with a cron or fixedRate schedule');
   }
-  if (POLICIES.every((name) => options[name] === undefined)) return before;
+  if (!hasAny(options, POLICIES)) return before;
   const policies: Policies = { ...before, ...retryOf(options.retry), ...othersOf(options) };
   const key = JSON.stringify(policies);
   const known = interned.get(key);
@@ -286,6 +286,11 @@ function policiesOf(
   if (interned.size >= INTERNED_MAX) interned.clear();
   interned.set(key, Object.freeze(policies));
   return policies;
+}
+
+function hasAny<K extends string>(options: Named<K>, names: readonly K[]): boolean {
+  for (const name of names) if (options[name] !== undefined) return true;
+  return false;
 }
 
 function retryOf(given: unknown): Partial<Policies> {

@@ -17,6 +17,7 @@ import { replayWorkload } from './load/replay.js';
 import { curveOf, figuresOf, type LoadResult } from './load/result.js';
 import { openStore } from './load/stores.js';
 import { preloadWorkload, syntheticWorkload } from './load/synthetic.js';
+import { count } from './load/table.js';
 import { parseTrace, readTrace } from './load/trace.js';
 import { warmThreads } from './load/warm-threads.js';
 import type { Workload } from './load/workload.js';
@@ -146,7 +147,9 @@ async function play(run: Run): Promise<Measured> {
   const draining = monitor.soFar();
 
   monitor.enter('auditing');
-  await takeCensus(scheduler, audit, clock);
+  await takeCensus(scheduler, audit, clock, (tasks) => {
+    monitor.enter(`auditing, ${count(tasks)} read`);
+  });
   return {
     untilMs,
     createsPerSecond: (run.load.tasksTotal > 0 ? loading : storing).createdPerSecond,

@@ -80,7 +80,7 @@ class Budget {
   }
 }
 
-const { getPrototypeOf, getOwnPropertySymbols, keys } = Object;
+const { getPrototypeOf, getOwnPropertySymbols, hasOwn, keys } = Object;
 const lookupGetter = (Object.prototype as unknown as { __lookupGetter__(key: string): unknown })
   .__lookupGetter__;
 
@@ -125,7 +125,9 @@ function copyOfSimple(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyOfSimple);
   if (value instanceof Date) return new Date(value.getTime());
   const copy: Record<string, unknown> = {};
-  for (const name of keys(value)) copy[name] = copyOfSimple((value as typeof copy)[name]);
+  for (const name in value) {
+    if (hasOwn(value, name)) copy[name] = copyOfSimple((value as typeof copy)[name]);
+  }
   return copy;
 }
 
@@ -136,10 +138,10 @@ function isSimpleString(value: string, budget: Budget): boolean {
 }
 
 function isSimpleObject(value: object, budget: Budget, depth: number): boolean {
-  const names = keys(value);
   if (getOwnPropertySymbols(value).length > 0) return false;
-  for (let i = 0; i < names.length; i++) {
-    const name = names[i] as string;
+  // Not by `keys`, which makes a list of each object.
+  for (const name in value) {
+    if (!hasOwn(value, name)) continue;
     // msgpackr looks at these two itself.
     if (name === 'constructor' || name === 'toJSON' || name === '__proto__') return false;
     if (lookupGetter.call(value, name) !== undefined || !isSimpleString(name, budget)) return false;

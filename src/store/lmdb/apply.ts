@@ -11,6 +11,7 @@ import {
   type OccurrenceRecord,
   type TaskRecord,
 } from '../../core/model.js';
+import { withItem } from '../../core/small-list.js';
 import type { Guarded, Refusal, Unit } from '../store.js';
 import { type Counts, countedAs, type Place } from './counts.js';
 import type { CommitContext } from './due/commit-context.js';
@@ -243,7 +244,7 @@ export class Applier {
       place: 0,
     };
     row.nextSerial += 1;
-    row.occurrences.push(stored);
+    row.occurrences = withItem(row.occurrences, stored);
     this.#count(row, stored, undefined, context);
     this.#parts.due.settle(row, stored, undefined, row.task.priority, context);
     return stored;

@@ -7,19 +7,33 @@ import type { Db, Pair, RangeOptions, RawDb } from './environment.js';
 import { Key } from './keys.js';
 import { seal, unsealed } from './seal.js';
 
+/** What is noted of each put. */
+interface Columns {
+  readonly dbs: RawDb[];
+  readonly keyEnds: number[];
+  /** Undefined: a removal. */
+  readonly arenas: (Arena | undefined)[];
+  readonly starts: number[];
+  readonly ends: number[];
+}
+
+function newColumns(): Columns {
+  return { dbs: [], keyEnds: [], arenas: [], starts: [], ends: [] };
+}
+
+/** Of a larger commit the columns are given back. */
+const PLACES_KEPT = 16_384;
+
 export class PutLog {
   #keys = new Uint8Array(64 * 1024);
   #keysEnd = 0;
-  readonly #dbs: RawDb[] = [];
-  readonly #keyEnds: number[] = [];
-  /** Undefined: a removal. */
-  readonly #arenas: (Arena | undefined)[] = [];
-  readonly #starts: number[] = [];
-  readonly #ends: number[] = [];
+  /** The columns' places up to this one are of the commit at hand; those beyond stay, to be written over. */
+  #size = 0;
+  #columns = newColumns();
   readonly #key = new Key(0);
 
   get size(): number {
-    return this.#dbs.length;
+    return this.#size;
   }
 
   add(db: RawDb, key: Key, value: Arena | undefined): void {
@@ -29,11 +43,13 @@ export class PutLog {
     const to = this.#keysEnd;
     for (let i = 0; i < length; i++) keys[to + i] = bytes[at + i];
     this.#keysEnd = to + length;
-    this.#dbs.push(db);
-    this.#keyEnds.push(this.#keysEnd);
-    this.#arenas.push(value);
-    this.#starts.push(value === undefined ? 0 : value.start);
-    this.#ends.push(value === undefined ? 0 : value.end);
+    const { dbs, keyEnds, arenas, starts, ends } = this.#columns;
+    const place = this.#size++;
+    dbs[place] = db;
+    keyEnds[place] = this.#keysEnd;
+    arenas[place] = value;
+    starts[place] = value === undefined ? 0 : value.start;
+    ends[place] = value === undefined ? 0 : value.end;
   }
 
   #grow(more: number): void {
@@ -45,32 +61,30 @@ export class PutLog {
   /** Hands all to lmdb-js, in order. */
   execute(): void {
     const key = this.#key;
+    const { dbs, keyEnds, arenas, starts, ends } = this.#columns;
     key.bytes = this.#keys;
     let at = 0;
-    for (let i = 0; i < this.#dbs.length; i++) {
-      const end = this.#keyEnds[i];
+    for (let i = 0; i < this.#size; i++) {
+      const end = keyEnds[i];
       key.at = at;
       key.length = end - at;
       at = end;
-      const arena = this.#arenas[i];
+      const arena = arenas[i];
       // Its promise of its own rejects when the commit fails, which the commit tells.
-      if (arena === undefined) this.#dbs[i].remove(key).then(undefined, ignore);
+      if (arena === undefined) dbs[i].remove(key).then(undefined, ignore);
       else {
-        arena.start = this.#starts[i];
-        arena.end = this.#ends[i];
-        void this.#dbs[i].put(key, arena);
+        arena.start = starts[i];
+        arena.end = ends[i];
+        void dbs[i].put(key, arena);
       }
     }
     this.clear();
   }
 
   clear(): void {
+    if (this.#size > PLACES_KEPT) this.#columns = newColumns();
     this.#keysEnd = 0;
-    this.#dbs.length = 0;
-    this.#keyEnds.length = 0;
-    this.#arenas.length = 0;
-    this.#starts.length = 0;
-    this.#ends.length = 0;
+    this.#size = 0;
   }
 }
 

@@ -27,7 +27,7 @@ export interface Row {
   /** Its records are those of a caller, to whom they belong again once their commit is visible: not to be written to. */
   isBorrowed: boolean;
   /** All that live, and the newest; by serial. */
-  readonly occurrences: StoredOccurrence[];
+  occurrences: StoredOccurrence[];
   nextSerial: number;
   /** Ended occurrences that are not the newest, in a database of their own. */
   history: number;

@@ -219,7 +219,11 @@ describe('the census', () => {
     const stored = preloadWorkload({ tasks: 3, spreadMs: 1000, tenants: 1, seed: 1 });
     await preload(stored, creator, instantClock());
     const foreign = { id: 'x', status: 'scheduled', payload: 'hello' };
-    await takeCensus(storeOf([[seen(0), foreign], [], [seen(1)]]), audit, instantClock());
+    const reads: number[] = [];
+    await takeCensus(storeOf([[seen(0), foreign], [], [seen(1)]]), audit, instantClock(), (n) =>
+      reads.push(n),
+    );
+    expect(reads).toEqual([2, 2, 3]);
     expect(audit.tally(START - 1)).toMatchObject({ accepted: 3, lost: 1 });
   });
 
