@@ -1,4 +1,7 @@
-/** The calls of the public API that look and change nothing. The scheduler says whether they may be made now. */
+/**
+ * The calls of the public API that look and change nothing. The scheduler says whether they may be made now. Who makes one
+ * after the other leaves due work its turns.
+ */
 import {
   CURSOR,
   DEAD_LETTERS,
@@ -14,6 +17,7 @@ import {
   WAIT,
 } from './call-arguments.js';
 import { oneOf, optionsOf, signalOf, textOf } from './check.js';
+import { Pauses } from './clock/turn.js';
 import { OccurrenceNotFoundError, TaskNotFoundError } from './core/errors.js';
 import { isId } from './core/id.js';
 import { type OccurrenceRecord, parseOccurrenceId, type TaskView } from './core/model.js';
@@ -29,7 +33,7 @@ import {
   presentTask,
   type Task,
 } from './present.js';
-import type { StoreSession } from './store/store.js';
+import type { StoreCounts, StoreSession } from './store/store.js';
 import type { TaskRef } from './types.js';
 import type { Values } from './values.js';
 import type { Waiters } from './waiters.js';
@@ -49,6 +53,7 @@ export interface LookingParts {
 
 export class Looking {
   readonly #parts: LookingParts;
+  readonly #pauses = new Pauses();
 
   constructor(parts: LookingParts) {
     this.#parts = parts;
@@ -57,6 +62,7 @@ export class Looking {
   async get(ref: TaskRef): Promise<Task | undefined> {
     const id = await this.find(ref);
     const view = id === undefined ? undefined : await this.view(id);
+    await this.#pauses.after(1);
     return view === undefined ? undefined : this.present(view);
   }
 
@@ -79,6 +85,7 @@ export class Looking {
       given.status === undefined ? undefined : oneOf(given.status, 'status', TASK_STATUSES);
     const query = { ...pageOf(given, CURSOR.tasks), ...filterOf(given) };
     const page = await this.#parts.session.listTasks(query);
+    await this.#pauses.after(1 + page.items.length);
     const matching = page.items.filter(
       (view) => status === undefined || taskStatus(view) === status,
     );
@@ -94,6 +101,7 @@ export class Looking {
     const query = pageOf(given, CURSOR.occurrences);
     const id = await this.require(ref, 'occurrences');
     const page = await this.#parts.session.listOccurrences(id, query);
+    await this.#pauses.after(1 + page.items.length);
     if (page.items.length === 0 && query.cursor === undefined) {
       // A task has an occurrence from its creation on: there is none, or it is about to go.
       throw new TaskNotFoundError(`occurrences: no task ${id}`);
@@ -110,6 +118,7 @@ export class Looking {
     textOf(id, 'occurrence id', ID_MAX);
     const { session, values } = this.#parts;
     const record = parseOccurrenceId(id) && (await session.occurrence(id));
+    await this.#pauses.after(1);
     return record === undefined ? undefined : presentOccurrence(record, values.decode);
   }
 
@@ -117,6 +126,7 @@ export class Looking {
     const { session, values } = this.#parts;
     const occurrence = await this.requireOccurrence(occurrenceId, 'attempts');
     const kept = await session.attempts(occurrenceId);
+    await this.#pauses.after(1 + kept.length);
     return attemptsOf(occurrence, kept).map((record) => presentAttempt(record, values.decode));
   }
 
@@ -127,11 +137,19 @@ export class Looking {
     const { session, values } = this.#parts;
     const query = { ...pageOf(given, CURSOR.deadLetters), ...filterOf(given) };
     const page = await session.listDeadLetters(query);
+    await this.#pauses.after(1 + page.items.length);
     return pageWith(
       page.items.map((record) => presentOccurrence(record, values.decode)),
       CURSOR.deadLetters,
       page.cursor,
     );
+  }
+
+  /** Of tenants there may be many. */
+  async counts(): Promise<StoreCounts> {
+    const counts = await this.#parts.session.counts();
+    await this.#pauses.after(1 + counts.tenants.size);
+    return counts;
   }
 
   // --- also for the calls that change -----------------------------------------------------------------

@@ -353,8 +353,8 @@ export class Scheduler<H extends object = HandlerMap> {
 
   async stats(): Promise<Stats> {
     this.#assertUsable('stats');
-    const { session, engine, hub, options } = this.#wiring;
-    return statsOf(await session.counts(), engine, hub.drops, options);
+    const { engine, hub, options } = this.#wiring;
+    return statsOf(await this.#looking.counts(), engine, hub.drops, options);
   }
 
   /**

@@ -24,3 +24,31 @@ export function replaceTurns(given: Later): () => void {
     later = before;
   };
 }
+
+/** About 2 ms of reading tasks. */
+const UNITS_A_TURN = 200;
+
+/**
+ * Lets the event loop have a turn now and then while a caller makes one call after the other that needs none: promises alone
+ * would keep timers and I/O of its thread waiting, and with them all due work, until the last of them.
+ */
+export class Pauses {
+  #units = 0;
+  #isCounting = false;
+
+  /** To be awaited by a call that has done so much: in a later turn, if much was done since the last. */
+  async after(units: number): Promise<void> {
+    this.#units += units;
+    if (this.#units >= UNITS_A_TURN) {
+      this.#units = 0;
+      await nextTurn();
+      return;
+    }
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    inNextTurn(() => {
+      this.#isCounting = false;
+      this.#units = 0;
+    });
+  }
+}

@@ -18,6 +18,8 @@ interface Answer {
 export class Batch {
   readonly facts: Facts;
   readonly monotonicMs: number;
+  /** It is committed beside the turn's own (bulk.ts): nothing of it may start before it is applied. */
+  readonly isBeside: boolean;
   /** The tasks that change; of each, all that this turn changes stands or falls as one unit of the commit. */
   readonly changes: ActiveTask[] = [];
   readonly settings: (readonly [string, Setting | undefined])[] = [];
@@ -35,9 +37,10 @@ export class Batch {
   /** Changes that the store refused. */
   readonly refused = new Map<ActiveTask, Refusal>();
 
-  constructor(facts: Facts, monotonicMs: number) {
+  constructor(facts: Facts, monotonicMs: number, isBeside = false) {
     this.facts = facts;
     this.monotonicMs = monotonicMs;
+    this.isBeside = isBeside;
   }
 
   get isEmpty(): boolean {

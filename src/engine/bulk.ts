@@ -115,7 +115,7 @@ export function laterOf(jobs: readonly Job[], { facts, monotonicMs }: Batch): Ba
   if (jobs.length < BULK_MIN) return undefined;
   let count = 0;
   for (const job of jobs) if (isForLater(job, { facts })) count++;
-  return count < BULK_MIN ? undefined : new Batch(facts, monotonicMs);
+  return count < BULK_MIN ? undefined : new Batch(facts, monotonicMs, true);
 }
 
 /** It cannot start in this turn; or it has a key, of which the first to come is to have it. */

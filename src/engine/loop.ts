@@ -326,6 +326,7 @@ export class Loop {
     const { task, live } = active.draft as TaskView;
     work.decided?.({ task, live });
     batch.answer(job, active, CREATED);
+    if (batch.isBeside) return;
     const first = live[0];
     const isBurst = this.#inHand.length >= BURST_MIN && task.schedule.kind === 'once';
     if (isBurst && first !== undefined && this.#executes()) {

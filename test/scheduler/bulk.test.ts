@@ -112,6 +112,23 @@ describe('creates in bulk', () => {
     expect(ran).toHaveLength(MANY);
   });
 
+  it('start nothing before they are visible, also not what is due at once and has a key', async () => {
+    const late = new LateStore();
+    let ran = 0;
+    const { scheduler, clock } = await startBed(
+      { work: (_: number) => void ran++ },
+      { store: late.store },
+    );
+    late.isHolding = true;
+    const made = scheduler.scheduleMany(many((i) => ({ idempotencyKey: `k${i}` })));
+    await clock.advance('10ms');
+    expect(ran).toBe(0);
+    late.letThrough();
+    await clock.advance('10ms');
+    expect(ran).toBe(MANY);
+    await made;
+  });
+
   it('that are cancelled as soon as a list shows them are cancelled, and never run', async () => {
     const late = new LateStore();
     let ran = 0;

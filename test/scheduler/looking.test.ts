@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { inNextTurn } from '../../src/clock/turn.js';
 import {
   type Context,
   fixedDelay,
@@ -17,6 +18,42 @@ const handlers = {
   },
 };
 const once = { retry: { maxAttempts: 1 } };
+
+describe('one look after the other', () => {
+  /** Whether the event loop had a turn while the looks were made. */
+  async function hadTurns(looks: () => Promise<unknown>): Promise<boolean> {
+    let had = false;
+    inNextTurn(() => {
+      had = true;
+    });
+    await looks();
+    return had;
+  }
+
+  it('leaves due work its turns, whatever is looked at', async () => {
+    const { scheduler } = await openBed(handlers);
+    const made = await scheduler.scheduleMany(
+      Array.from({ length: 300 }, () => ({ handler: 'noop' as const })),
+    );
+    const { id, lastOccurrenceId } = made[0] as { id: string; lastOccurrenceId: string };
+    const looks = {
+      get: () => scheduler.get(id),
+      occurrence: () => scheduler.occurrence(lastOccurrenceId),
+      occurrences: () => scheduler.occurrences(id),
+      attempts: () => scheduler.attempts(lastOccurrenceId),
+      list: () => scheduler.list({ limit: 1 }),
+      deadLetters: () => scheduler.deadLetters(),
+      stats: () => scheduler.stats(),
+    };
+    for (const [name, look] of Object.entries(looks)) {
+      const had = await hadTurns(async () => {
+        for (let i = 0; i < 250; i++) await look();
+      });
+      expect([name, had]).toEqual([name, true]);
+    }
+    expect(await hadTurns(() => scheduler.list({ limit: 300 }))).toBe(true);
+  });
+});
 
 describe('get', () => {
   it('finds nothing for what was never created', async () => {
