@@ -20,6 +20,7 @@ import { type Arena, MalformedError, Reader, SEAL_BYTES, Writer, wholeWords } fr
 import type { CommitContext } from './due/commit-context.js';
 import type { Db } from './environment.js';
 import { ID_BYTES, idText, Key, readId, readU32, readU64 } from './keys.js';
+import { RowOrder } from './row-order.js';
 import { sumOf } from './seal.js';
 
 /** Where a version lies: in an arena that is not written to again. Empty: the task is removed. */
@@ -61,9 +62,13 @@ const LIMITS: RowLogLimits = {
 /** More would not fit into a leaf of LMDB beside another: it would take pages of its own. */
 const PART_BYTES = 1900;
 const MOVES_A_CHANGE = 2;
+/** So many are put in order in the time in which one is moved. */
+const ORDERED_A_LOOK = 8;
 const LENGTH_BYTES = 4;
 const NONE: ReadonlyMap<string, Logged> = new Map();
 const NO_ROWS: Logged[] = [];
+const NOTHING = new RowOrder<Logged>([], 0, millisOf);
+NOTHING.prepare(1);
 /** Behind all keys. */
 const END = new Key().byte(255);
 
@@ -78,9 +83,8 @@ export class RowLog {
   #young = new Map<string, Logged>();
   #youngBytes = 0;
   #old: ReadonlyMap<string, Logged> = NONE;
-  /** Of `#old`, in the order of ids; those before `#moved` are moved. */
-  #toMove: Logged[] = [];
-  #moved = 0;
+  /** Those of `#old` that are not moved. */
+  #toMove = NOTHING;
   /** The commit that moves the last. */
   #movedBy = 0;
   /** The last commit of the old generation. */
@@ -112,8 +116,7 @@ export class RowLog {
     this.#young = new Map();
     this.#youngBytes = 0;
     this.#old = NONE;
-    this.#toMove = [];
-    this.#moved = 0;
+    this.#toMove = NOTHING;
     this.#overCommit = 0;
     this.#parts = [];
     this.#firstPart = 0;
@@ -279,10 +282,10 @@ export class RowLog {
   }
 
   #move(commit: number, looksMax: number, isQueued: (id: string) => boolean): void {
-    const end = Math.min(this.#moved + looksMax, this.#toMove.length);
-    if (this.#moved === end) return;
-    for (; this.#moved < end; this.#moved++) {
-      const { id, arena, from, to } = this.#toMove[this.#moved];
+    const rows = this.#toMove;
+    if (rows.isOver || !rows.prepare(looksMax * ORDERED_A_LOOK)) return;
+    for (let looks = 0; looks < looksMax && !rows.isOver; looks++) {
+      const { id, arena, from, to } = rows.next();
       // A newer version takes its place before long; and a task that was made anew is in the tree (2).
       if (this.#young.has(id) || isQueued(id)) continue;
       const key = this.#key.clear().knownId(id);
@@ -293,7 +296,7 @@ export class RowLog {
         this.#tasks.putSealed(key, arena);
       }
     }
-    if (end === this.#toMove.length) this.#movedBy = commit;
+    if (rows.isOver) this.#movedBy = commit;
   }
 
   #removeParts(): void {
@@ -324,7 +327,7 @@ export class RowLog {
     if (this.#movedBy !== 0 && commit >= this.#movedBy) {
       this.#movedBy = 0;
       this.#old = NONE;
-      this.#toMove = [];
+      this.#toMove = NOTHING;
       this.#overCommit = this.#oldCommit;
     }
     const { rowsMax, bytesMax } = this.#limits;
@@ -334,8 +337,7 @@ export class RowLog {
 
   #closeGeneration(commit: number): void {
     this.#old = this.#young;
-    this.#toMove = inOrder(this.#young);
-    this.#moved = 0;
+    this.#toMove = new RowOrder(this.#young.values(), this.#young.size, millisOf);
     this.#oldCommit = commit;
     this.#young = new Map();
     this.#youngBytes = 0;
@@ -350,16 +352,8 @@ function sumOfLogged({ arena, from, to }: Version): number {
 /** Removed parts are forgotten when there are that many. */
 const PARTS_FORGOTTEN = 1024;
 
-/** By id, but that those of one millisecond are in no order: the beginnings of ids are compared, as numbers. */
-function inOrder(versions: ReadonlyMap<string, Logged>): Logged[] {
-  const all = [...versions.values()];
-  const beginnings = new Float64Array(all.length);
-  for (let i = 0; i < all.length; i++) {
-    const { arena, from } = all[i];
-    const at = from - LENGTH_BYTES - ID_BYTES;
-    beginnings[i] = readU32(arena, at) * 2 ** 21 + (readU32(arena, at + 4) >>> 11);
-  }
-  const order = Uint32Array.from(all.keys());
-  order.sort((a, b) => beginnings[a] - beginnings[b]);
-  return Array.from(order, (i) => all[i]);
+/** The beginning of its id (RFC 9562, version 7). */
+function millisOf({ arena, from }: Logged): number {
+  const at = from - LENGTH_BYTES - ID_BYTES;
+  return readU32(arena, at) * 2 ** 16 + (readU32(arena, at + 4) >>> 16);
 }
