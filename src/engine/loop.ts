@@ -1,6 +1,7 @@
 /**
  * The main loop. It never polls: idle means one armed alarm. Everything that happens outside only enqueues an
- * event and wakes it; one turn at a time, one commit in flight, and what comes meanwhile joins the next.
+ * event and wakes it; one turn at a time, one commit of its own in flight, and what comes meanwhile joins the next. Creates in
+ * bulk go beside (bulk.ts).
  *
  * Invariants
  * 1. Commit, then act: timers are set, handlers started and callers answered only for what is committed.
