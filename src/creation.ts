@@ -169,7 +169,8 @@ interface Prepared {
 /** What a task takes besides its payload while it waits for its flush, in memory; as admission counts it. */
 const TASK_BYTES = 1024;
 const ITEM = new Set(['handler', 'payload', 'options'] as const);
-/** Items prepared and submitted at once, what a turn takes; a longer list goes in chunks. */
+/** So many items are read at once; a longer list goes in chunks, of what a turn takes. */
+const AT_ONCE_MAX = 1000;
 const CHUNK = CREATES_MAX;
 /** A long list waits for its own oldest chunk, so that it never overloads the scheduler by itself. */
 const UNTOLD_MAX = 16;
@@ -182,7 +183,7 @@ export class Creation {
   }
 
   create(items: readonly unknown[]): Promise<Result[]> {
-    return items.length <= CHUNK ? this.#createChunk(items) : this.#createChunks(items);
+    return items.length <= AT_ONCE_MAX ? this.#createChunk(items) : this.#createChunks(items);
   }
 
   /**

@@ -129,6 +129,24 @@ describe('creates in bulk', () => {
     await made;
   });
 
+  it('of a list that a shutdown comes between are told what became of them, each', async () => {
+    const store = memoryStore({ commitDelay: 1, flushDelay: 2 });
+    const { scheduler, clock } = await startBed({ work: (_: number) => {} }, { store });
+    const items = Array.from({ length: 15 }, () => many()).flat();
+    const made = scheduler.scheduleMany(items);
+    await clock.advance(2);
+    const closed = scheduler.shutdown();
+    for (let i = 0; i < 50; i++) await clock.advance(1);
+    await closed;
+    const results = await made;
+    expect(results).toHaveLength(items.length);
+    const kept = results.filter((result) => 'id' in result).length;
+    for (const result of results.slice(kept)) expect(result).toBeInstanceOf(Error);
+    const next = await startBed({ work: (_: number) => {} }, { store, clock });
+    expect((await next.scheduler.stats()).pending).toBe(kept);
+    expect(kept).toBeGreaterThan(0);
+  });
+
   it('that are cancelled as soon as a list shows them are cancelled, and never run', async () => {
     const late = new LateStore();
     let ran = 0;
