@@ -86,7 +86,6 @@ class Admitted implements WorkSource {
   readonly #places: number[] = [];
   readonly #bytes: number[] = [];
   readonly #tenants: string[] = [];
-
   #isTaken = false;
   #onTaken = (): void => {};
 
@@ -188,7 +187,7 @@ export class Creation {
 
   /**
    * The next chunk is prepared when the one before was taken, while the store writes that: what waits in a queue survives
-   * young collections, and eight chunks at once made a create take a third longer.
+   * young collections, which took 1.5 µs more a create when eight chunks waited.
    */
   async #createChunks(items: readonly unknown[]): Promise<Result[]> {
     const results: Result[] = [];

@@ -114,15 +114,15 @@ export class Bulk {
 export function laterOf(jobs: readonly Job[], { facts, monotonicMs }: Batch): Batch | undefined {
   if (jobs.length < BULK_MIN) return undefined;
   let count = 0;
-  for (const job of jobs) if (isForLater(job, { facts })) count++;
+  for (const job of jobs) if (isForLater(job, facts.nowMs)) count++;
   return count < BULK_MIN ? undefined : new Batch(facts, monotonicMs, true);
 }
 
 /** It cannot start in this turn; or it has a key, of which the first to come is to have it. */
-export function isForLater({ work }: Job, { facts }: Pick<Batch, 'facts'>): boolean {
+export function isForLater({ work }: Job, nowMs: number): boolean {
   if (work.kind !== 'task' || work.event.kind !== 'create') return false;
   const { schedule, idempotencyKey } = work.event.task;
-  return schedule.kind !== 'once' || schedule.at > facts.nowMs || idempotencyKey !== undefined;
+  return schedule.kind !== 'once' || schedule.at > nowMs || idempotencyKey !== undefined;
 }
 
 function ignore(): void {}

@@ -260,7 +260,7 @@ export class Loop {
     const later = laterOf(jobs, batch);
     for (const job of jobs) {
       const dead = deadLetterOf(job);
-      const to = later !== undefined && isForLater(job, batch) ? later : batch;
+      const to = later !== undefined && isForLater(job, batch.facts.nowMs) ? later : batch;
       this.#decideJob(to, dead === undefined ? job : await this.#upToDate(batch, job, dead));
     }
     return later;
