@@ -5,7 +5,17 @@
  *
  * Ratios are of one run on one machine; absolute figures are that machine's.
  */
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  fdatasyncSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -137,13 +147,66 @@ function* batchesOf(made: readonly Made[], unitOf: (made: Made, n: number) => Un
 async function rate(name: string, run: () => Promise<void>): Promise<number> {
   const startMs = performance.now();
   const before = process.cpuUsage();
+  const written = writesOfProcess();
   await run();
   const perSecond = (TASKS / (performance.now() - startMs)) * 1000;
   const { user, system } = process.cpuUsage(before);
   note(name, perSecond, 'tasks/s');
   // Beside others on the machine, this says more.
   note('  of all threads together', (user + system) / TASKS, 'µs of CPU a task');
+  if (written !== undefined) {
+    const { calls, bytes } = writesOfProcess() as Writes;
+    const aTask = (calls - written.calls) / TASKS;
+    note('  runs of pages written', aTask, 'a task');
+    note('  pages written', (bytes - written.bytes) / PAGE_BYTES / TASKS, 'a task');
+    note('  of what the disk flushes of scattered runs', (aTask * perSecond) / scatteredRate, '');
+  }
   return perSecond;
+}
+
+interface Writes {
+  readonly calls: number;
+  readonly bytes: number;
+}
+
+/** Of this process so far: LMDB writes each run of neighbouring pages with one call. Undefined where no Linux tells it. */
+function writesOfProcess(): Writes | undefined {
+  try {
+    const text = readFileSync('/proc/self/io', 'utf8');
+    const of = (name: string): number => Number(new RegExp(`${name}: (\\d+)`).exec(text)?.[1]);
+    return { calls: of('syscw'), bytes: of('wchar') };
+  } catch {
+    return undefined;
+  }
+}
+
+const PAGE_BYTES = 4096;
+const SCATTERED = 500;
+let scatteredRate = Number.NaN;
+
+/** What bounds every store that writes a page here and a page there: pages at random places, flushed 500 at a time. */
+function scatteredWrites(): void {
+  const file = join(root, 'scattered');
+  const fd = openSync(file, 'w');
+  const chunk = Buffer.alloc(2 ** 20, 1);
+  for (let at = 0; at < 256; at++) writeSync(fd, chunk, 0, chunk.length, at * chunk.length);
+  fdatasyncSync(fd);
+  const pages = (256 * chunk.length) / PAGE_BYTES;
+  const ms: number[] = [];
+  for (let round = 0; round < 20; round++) {
+    const startMs = performance.now();
+    for (let i = 0; i < SCATTERED; i++) {
+      const page = Math.floor(Math.random() * pages);
+      writeSync(fd, chunk, 0, PAGE_BYTES, page * PAGE_BYTES);
+    }
+    fdatasyncSync(fd);
+    ms.push(performance.now() - startMs);
+  }
+  closeSync(fd);
+  rmSync(file);
+  ms.sort((a, b) => a - b);
+  scatteredRate = (SCATTERED / (ms[ms.length >> 1] as number)) * 1000;
+  note('the disk: scattered pages written and flushed', scatteredRate, 'a second');
 }
 
 /** Two puts a task, queued, of the sizes that the store writes: record and due entry by coarse bucket. */
@@ -194,6 +257,7 @@ async function main(): Promise<void> {
   console.log(
     `${cpus()[0]?.model}, ${cpus().length} cores, node ${process.version}, ${TASKS} tasks\n`,
   );
+  scatteredWrites();
   const path = join(root, 'store');
   const store = lmdbStore({ path });
   const session = await store.open({ clock, retention: RETENTION });

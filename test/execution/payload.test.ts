@@ -118,6 +118,43 @@ describe('the payload codec', () => {
     expect(Buffer.from(back).toString()).toBe('pooled');
   });
 
+  it.each<[string, (bytes: Uint8Array) => unknown]>([
+    ['alone', (bytes) => bytes],
+    ['as a Buffer', (bytes) => Buffer.from(bytes)],
+    ['as a part of a larger buffer', (bytes) => Uint8Array.of(9, 9, ...bytes, 9).subarray(2, -1)],
+    ['in an object', (bytes) => ({ name: 'scan', pages: [bytes, Buffer.from(bytes)] })],
+    ['with a constructor of their own', (bytes) => Object.assign(bytes, { constructor: Object })],
+    ['none', () => new Uint8Array()],
+  ])('brings back bytes, %s', (_, valueOf) => {
+    for (const length of [1, 63, 255, 256, 65_535, 65_536]) {
+      const value = valueOf(Uint8Array.from({ length }, (_, i) => i));
+      const bytes = codec.encode(value, 'payload').slice();
+      for (const back of [codec.decode(bytes), codec.copy(value, bytes)]) {
+        expect(canonical(back)).toBe(canonical(value));
+        const found = back instanceof Uint8Array ? [back] : (back as { pages: Uint8Array[] }).pages;
+        for (const view of found) {
+          expect(Object.getPrototypeOf(view)).toBe(Uint8Array.prototype);
+          expect(view.buffer.byteLength).toBe(view.length);
+        }
+      }
+    }
+  });
+
+  it('writes bytes as MessagePack does', () => {
+    expect(codec.encode(Buffer.from('ab'), 'payload')[0]).toBe(0xc4);
+    expect(codec.encode({ of: Uint8Array.of(1) }, 'payload')[0]).toBe(0x81);
+  });
+
+  it('refuses bytes that were detached, and those over the limit', () => {
+    const detached = Uint8Array.of(1, 2);
+    structuredClone(detached.buffer, { transfer: [detached.buffer] });
+    expect(() => codec.encode({ detached }, 'payload')).toThrow(PayloadNotSerializableError);
+    const { encode } = createPayloadCodec({ maxPayloadBytes: 100 });
+    expect(() => encode(new Uint8Array(101), 'payload')).toThrow(PayloadTooLargeError);
+    expect(() => encode([new Uint8Array(99)], 'payload')).toThrow(PayloadTooLargeError);
+    expect(encode(new Uint8Array(98), 'payload').length).toBe(100);
+  });
+
   it('never lets a handler write into the stored bytes', () => {
     const bytes = codec.encode({ data: new Uint8Array([1, 2, 3]) }, 'payload');
     (codec.decode(bytes) as { data: Uint8Array }).data.fill(9);
