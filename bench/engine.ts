@@ -4,6 +4,7 @@
  *
  *   npm run bench -- engine [--quick] [--only throughput | lateness | herd | memory | profile]
  */
+import { floorOfCallers } from './engine/floor.js';
 import { besideHerd, type Lateness, latenessAt } from './engine/lateness.js';
 import { memoryOf } from './engine/memory.js';
 import { hottest } from './engine/profile.js';
@@ -12,13 +13,19 @@ import { benchOptions } from './lib/options.js';
 import { number, progress, Report, spread } from './lib/report.js';
 import { Samples } from './lib/samples.js';
 
-const { quick, seed, own } = benchOptions({ only: { type: 'string' } });
+const PARTS = ['throughput', 'lateness', 'herd', 'memory', 'profile'] as const;
+const { quick, seed, own } = benchOptions({ only: { type: 'string', allowed: PARTS } });
 const report = new Report(
-  { name: 'engine', title: 'The engine, on the memory store', seed, quick },
+  {
+    name: 'engine',
+    title: 'The engine, on the memory store',
+    seed,
+    isKept: !quick && own.only === undefined,
+  },
   ['piscina', 'msgpackr'],
 );
 const samples = new Samples();
-const does = (part: string): boolean => own.only === undefined || own.only === part;
+const does = (part: (typeof PARTS)[number]): boolean => own.only === undefined || own.only === part;
 
 const ROUNDS = quick ? 1 : 3;
 const TASKS = quick ? 3_000 : 300_000;
@@ -26,6 +33,7 @@ const SECONDS = quick ? 0.2 : 10;
 
 async function measureThroughput(): Promise<void> {
   const parts = [
+    ['floor: what callers are given, without an engine', () => floorOfCallers(TASKS)],
     ['no-ops in-process', () => throughput('in-process', TASKS)],
     ['no-ops through the pool, 1 thread', () => throughput('pool', TASKS)],
     ['scheduleMany, due in an hour', () => creates('bulk', Math.max(10_000, TASKS))],
@@ -39,9 +47,13 @@ async function measureThroughput(): Promise<void> {
   }
   report.table({
     title: 'Tasks a second',
-    note: 'Median (minimum–maximum) of the rounds; of a closed loop the first third is not counted.',
-    columns: ['what', 'tasks/s'],
-    rows: parts.map(([name]) => [name, spread(samples.summary(name))]),
+    note: 'Median (minimum–maximum) of the rounds; of a closed loop the first third is not counted. The floor is bench/engine/floor.ts.',
+    columns: ['what', 'tasks/s', 'of the floor'],
+    rows: parts.map(([name]) => {
+      const { median } = samples.summary(name);
+      const share = median / samples.summary(parts[0][0]).median;
+      return [name, spread(samples.summary(name)), number(share)];
+    }),
   });
 }
 

@@ -25,7 +25,7 @@ import * as work from './wheel/workloads.js';
 
 const { quick, seed, own } = benchOptions({
   huge: { type: 'boolean' },
-  timers: { type: 'string' },
+  timers: { type: 'string', allowed: ['100000', '1000000', '10000000'] },
 });
 const random = randomOf(seed);
 const samples = new Samples();
@@ -123,7 +123,10 @@ async function measureBoundsAt(count: number): Promise<Bounds[]> {
 
 async function main(): Promise<void> {
   const packages = ['assemblyscript', 'tinybench'];
-  const report = new Report({ name: 'wheel', title: 'The wheel', seed, quick }, packages);
+  const report = new Report(
+    { name: 'wheel', title: 'The wheel', seed, isKept: !quick && own.timers === undefined },
+    packages,
+  );
   const bytes: Record<string, number> = {};
   for (const { count, rounds } of SIZES) bytes[count] = await measureSize(count, rounds);
   await measureMillion(quick ? 1 : 3);

@@ -29,6 +29,13 @@ describe('the benchmark suite', () => {
     await expect(bench(BENCHES[0]!.file, '--quack')).rejects.toMatchObject({ code: 2 });
   });
 
+  it('refuses a part that a benchmark does not have', async () => {
+    await expect(bench('bench/engine.ts', '--only', 'nothing')).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('allowed: throughput, lateness'),
+    });
+  });
+
   it('refuses the name of a benchmark that is not there', async () => {
     await expect(bench('bench/run.ts', 'no-such')).rejects.toMatchObject({ code: 2 });
   });

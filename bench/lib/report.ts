@@ -37,12 +37,12 @@ export class Report {
     /** The benchmark's name in the suite, when it is not the result's. */
     readonly bench?: string;
     readonly seed: number;
-    /** A smoke run: its tables are shown, but it says nothing of times and is kept nowhere. */
-    readonly quick: boolean;
+    /** Not a smoke run, which says nothing of times, nor a part of a benchmark: their tables are shown, and kept nowhere. */
+    readonly isKept: boolean;
   };
 
   constructor(
-    options: { name: string; title: string; bench?: string; seed: number; quick: boolean },
+    options: { name: string; title: string; bench?: string; seed: number; isKept: boolean },
     packages: readonly string[] = [],
   ) {
     this.#options = options;
@@ -53,9 +53,9 @@ export class Report {
     this.tables.push(table);
   }
 
-  /** Prints the tables and, but for a smoke run, writes `results/<name>.json`. */
+  /** Prints the tables and writes `results/<name>.json`, if it is to be kept. */
   finish(samples: unknown): void {
-    const { name, title, bench = name, seed, quick } = this.#options;
+    const { name, title, bench = name, seed, isKept } = this.#options;
     const args = process.argv.slice(2).join(' ');
     const command = `npm run bench -- ${bench}${args === '' ? '' : ` ${args}`}`;
     const result: Result = {
@@ -68,7 +68,7 @@ export class Report {
       samples,
     };
     console.log(sectionOf(result));
-    if (quick) return;
+    if (!isKept) return;
     mkdirSync(RESULTS, { recursive: true });
     writeFileSync(new URL(`${name}.json`, RESULTS), `${JSON.stringify(result)}\n`);
   }

@@ -27,7 +27,7 @@ export async function runHuge(options: { quick: boolean; seed: number }): Promis
     title: `${number(count)} timers in one wheel`,
     bench: 'wheel',
     seed,
-    quick,
+    isKept: !quick,
   });
   const wheel = await TimerWheel.create({ maxTimers: count });
   progress('wheel, huge: reserve');
