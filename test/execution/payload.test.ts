@@ -125,9 +125,9 @@ describe('the payload codec', () => {
     ['in an object', (bytes) => ({ name: 'scan', pages: [bytes, Buffer.from(bytes)] })],
     ['with a constructor of their own', (bytes) => Object.assign(bytes, { constructor: Object })],
     ['none', () => new Uint8Array()],
-  ])('brings back bytes, %s', (_, valueOf) => {
+  ])('brings back bytes, %s', (_, wrap) => {
     for (const length of [1, 63, 255, 256, 65_535, 65_536]) {
-      const value = valueOf(Uint8Array.from({ length }, (_, i) => i));
+      const value = wrap(Uint8Array.from({ length }, (_, i) => i));
       const bytes = codec.encode(value, 'payload').slice();
       for (const back of [codec.decode(bytes), codec.copy(value, bytes)]) {
         expect(canonical(back)).toBe(canonical(value));
