@@ -45,6 +45,8 @@ export class Loop {
   readonly #bulk: Bulk;
   readonly reconcile: Reconcile;
   #turning = false;
+  /** Woken since the claims of the turn under way: perhaps by a slot that came free, of which the inbox knows nothing. */
+  #isWoken = false;
   /** Ends the gathering that is under way. */
   #gathering: (() => void) | undefined;
   #closed = false;
@@ -84,6 +86,7 @@ export class Loop {
   /** Something was enqueued, or a slot came free: have a turn soon. */
   wake(): void {
     if (this.#gathering !== undefined && this.#parts.inbox.size >= PLENTY) this.#gathering();
+    this.#isWoken = true;
     if (this.#turning || this.#closed || this.#parts.failure !== undefined) return;
     this.#turning = true;
     this.#disarm?.();
@@ -107,7 +110,7 @@ export class Loop {
     if (this.#parts.failure !== undefined) return;
     this.#sleepUntilNextExpiry();
     // A callback may have enqueued between the last look and here.
-    if (!this.#parts.inbox.isEmpty) this.wake();
+    if (this.#isWoken || !this.#parts.inbox.isEmpty) this.wake();
   }
 
   /** A busy thread lets work come together before it has a turn, until it is plenty. */
@@ -138,6 +141,7 @@ export class Loop {
     const later = await this.#decideJobs(batch);
     this.#placeReloaded(batch, reloads);
     await this.#decideDue(batch);
+    this.#isWoken = false;
     this.#claimReady(batch);
     const committed = this.#commit(batch);
     if (later !== undefined) this.#commitBeside(later);
@@ -418,7 +422,7 @@ export class Loop {
 
   #hasMoreWork(): boolean {
     const { clock, inbox, timing, loader, dispatch } = this.#parts;
-    if (!inbox.isEmpty) return true;
+    if (this.#isWoken || !inbox.isEmpty) return true;
     if (!this.#executes()) return false;
     if (loader?.hasMore || dispatch?.wantsTurn) return true;
     return timing !== undefined && (timing.isDue(clock.now()) || timing.canAdmit());

@@ -1,10 +1,58 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { ExecutorHost } from '../../src/execution/executor.js';
+import { InProcessExecutor } from '../../src/execution/in-process.js';
 import { type Context, TimerWheel, UnrecoverableError } from '../../src/index.js';
+import { openWith } from '../../src/scheduler.js';
 import { newClock, openBed, START_MS, since, startBed } from './helpers.js';
+import { LateStore } from './late-store.js';
 
 afterEach(() => vi.restoreAllMocks());
 
+/** Its threads do not answer until they are told to; as the pool, it says so with no report. */
+class DeafExecutor extends InProcessExecutor {
+  #host: ExecutorHost | undefined;
+  #isDeaf = true;
+
+  override open(host: ExecutorHost): Promise<void> {
+    this.#host = host;
+    return super.open(host);
+  }
+
+  override capacity(): number {
+    return this.#isDeaf ? 0 : super.capacity();
+  }
+
+  answer(): void {
+    this.#isDeaf = false;
+    this.#host?.report([]);
+  }
+}
+
 describe('the loop', () => {
+  it('claims for a slot that comes free while the commit of its turn is under way', async () => {
+    const late = new LateStore();
+    const clock = newClock();
+    let ran = 0;
+    const executor = new DeafExecutor({ handlers: { work: () => void ran++ }, slots: 4 });
+    const scheduler = await openWith({ clock, store: late.store }, { executor });
+    await scheduler.start();
+    await clock.advance(0);
+    late.isHolding = true;
+    late.commits.length = 0;
+    const created = scheduler.schedule('work' as never);
+    await vi.waitFor(() => expect(late.commits.length).toBe(1));
+    late.letThrough();
+    late.isHolding = true;
+    // Now it is found due, and nothing can take it.
+    await vi.waitFor(() => expect(late.commits.length).toBe(2));
+    executor.answer();
+    late.letThrough();
+    await created;
+    await clock.advance(0);
+    expect(ran).toBe(1);
+    await scheduler.shutdown();
+  });
+
   it('wakes early for a task due now while it sleeps for one due in 12 hours', async () => {
     const ran: string[] = [];
     const { scheduler, clock } = await startBed(
