@@ -169,7 +169,10 @@ interface Writes {
   readonly bytes: number;
 }
 
-/** Of this process so far: LMDB writes each run of neighbouring pages with one call. Undefined where no Linux tells it. */
+/**
+ * Of this process so far: LMDB writes each run of neighbouring pages with one call, and a few more calls wake threads. Undefined
+ * where no Linux tells it.
+ */
 function writesOfProcess(): Writes | undefined {
   try {
     const text = readFileSync('/proc/self/io', 'utf8');
@@ -185,7 +188,7 @@ const SCATTERED = 500;
 let scatteredRate = Number.NaN;
 
 /** What bounds every store that writes a page here and a page there: pages at random places, flushed 500 at a time. */
-function scatteredWrites(): void {
+function scatteredWrites(): number {
   const file = join(root, 'scattered');
   const fd = openSync(file, 'w');
   const chunk = Buffer.alloc(2 ** 20, 1);
@@ -205,8 +208,9 @@ function scatteredWrites(): void {
   closeSync(fd);
   rmSync(file);
   ms.sort((a, b) => a - b);
-  scatteredRate = (SCATTERED / (ms[ms.length >> 1] as number)) * 1000;
-  note('the disk: scattered pages written and flushed', scatteredRate, 'a second');
+  const perSecond = (SCATTERED / (ms[ms.length >> 1] as number)) * 1000;
+  note('the disk: scattered pages written and flushed', perSecond, 'a second');
+  return perSecond;
 }
 
 /** Two puts a task, queued, of the sizes that the store writes: record and due entry by coarse bucket. */
@@ -257,7 +261,7 @@ async function main(): Promise<void> {
   console.log(
     `${cpus()[0]?.model}, ${cpus().length} cores, node ${process.version}, ${TASKS} tasks\n`,
   );
-  scatteredWrites();
+  scatteredRate = scatteredWrites();
   const path = join(root, 'store');
   const store = lmdbStore({ path });
   const session = await store.open({ clock, retention: RETENTION });

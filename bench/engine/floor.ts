@@ -1,15 +1,22 @@
 /**
- * What callers, handlers and listeners are given for each task, made without an engine: no store, no timer, no lane, no state. No scheduler
- * with this API can do more tasks a second in the thread of its callers; what the engine takes on top is its own.
+ * What callers, handlers and listeners are given for each task, made without an engine: no store, no timer, no lane, no state. The
+ * payload is encoded as the scheduler does it, objects are made as directly as can be; what a task takes on top is the engine's.
  */
+
 import { createIdSource } from '../../src/core/id.js';
 import { occurrenceId } from '../../src/core/model.js';
+import type { Created } from '../../src/creation.js';
 import { createPayloadCodec } from '../../src/execution/payload.js';
+import type { EventOf } from '../../src/present.js';
 import { must } from '../lib/report.js';
 import { CHUNK, type Item, items } from './load.js';
 
+/** Of the type that callers get, so that it has what that has. Policies are shared. */
+type Answer = Omit<Created, 'options'> & { readonly options: object };
+type Ended = EventOf<'succeeded'>;
+
 interface Waiting {
-  readonly task: { readonly id: string; readonly payload: unknown };
+  readonly task: Answer;
   readonly occurrence: string;
   readonly bytes: Uint8Array;
 }
@@ -23,7 +30,7 @@ const POLICIES = Object.freeze({});
 export async function floorOfCallers(total: number): Promise<number> {
   const warm = Math.ceil(total / 3 / CHUNK) * CHUNK;
   let heard = 0;
-  const listener = (event: { readonly type: string }): void => {
+  const listener = (event: Ended): void => {
     if (event.type === 'succeeded') heard++;
   };
   let startedMs = performance.now();
@@ -47,7 +54,7 @@ function create({ handler: name, payload }: Item): Waiting {
   const bytes = codec.encode(payload, 'payload');
   const id = ids.next();
   const occurrence = occurrenceId(id, 1, 'nominal', nowMs);
-  const task = {
+  const task: Answer = {
     id,
     tenant: 'default',
     handler: name,
@@ -76,7 +83,7 @@ function contextOf(taskId: string, occurrence: string): object {
 }
 
 /** As a listener hears of an end. */
-function eventOf(taskId: string, occurrence: string, result: unknown): { readonly type: string } {
+function eventOf(taskId: string, occurrence: string, result: unknown): Ended {
   return Object.freeze({
     type: 'succeeded',
     at: new Date(),

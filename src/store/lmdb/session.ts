@@ -52,7 +52,7 @@ export interface SessionOptions {
 /**
  * Rows due within this are kept in memory after their commit. One kept for longer survives young collections as some ten
  * objects, which costs more than to read it again: with 10 s, at 15,000 due a second, p99 was 71 to 78 ms instead of 26 to 36,
- * and the process took 100 MiB more.
+ * and the process took 150 MiB more.
  */
 const NEAR_MS = 100;
 
